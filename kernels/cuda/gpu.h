@@ -60,9 +60,9 @@ typedef struct cr_gpu_copy {
 enum { CR_GPU_COPIES = 64 }; /* at once */
 
 enum {
-    CR_GPU_PACK_BYTES = 128 * 1024,                     /* of a fold that may be one of a pack, */
-    CR_GPU_PACK_FAMILIES = CR_FAM_ALL & ~CR_FAM_DIGEST, /* and its families */
-    CR_GPU_PACK_FOLDS = 1024,                           /* in a stream's packs at a time */
+    CR_GPU_PACK_BYTES = 128 * 1024,                        /* of a fold that may be one of a pack, */
+    CR_GPU_PACK_FAMILIES = CR_FAM_SINGLE & ~CR_FAM_DIGEST, /* and its families */
+    CR_GPU_PACK_FOLDS = 1024,                              /* in a stream's packs at a time */
 };
 
 typedef struct cr_gpu_api {

@@ -8,7 +8,7 @@ __global__ void __launch_bounds__(CR_AXIS_OUTS *CR_WARP) cr_answer_kernel(const 
     cr_after_the_last();
     if (k >= args.axis.out_count) return;
     __shared__ cr_sum_found found[CR_AXIS_OUTS];
-    cr_answer_fetch(found[k], args, k, threadIdx.x % CR_WARP, CR_WARP);
+    cr_answer_fetch(found[k], args.slot->sums[args.sum[k].at], threadIdx.x % CR_WARP, CR_WARP);
     __syncwarp();
     if (threadIdx.x % CR_WARP != 0) return;
     cr_answer_number number;

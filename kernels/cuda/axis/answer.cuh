@@ -75,10 +75,10 @@ CR_DEVICE uint64_t cr_answer_take(cr_answer_number &number, const cr_sum_found &
     return marks;
 }
 
-/* What the fold has left for answer k, to shared memory, word by word and all at once: one thread alone would wait for each word. */
-CR_DEVICE void cr_answer_fetch(cr_sum_found &found, const cr_answer_args &args, uint32_t k, uint32_t thread, uint32_t threads) {
+/* What the fold has left of a sum, to shared memory, word by word and all at once: one thread alone would wait for each word. */
+CR_DEVICE void cr_answer_fetch(cr_sum_found &found, const cr_sum_found &left, uint32_t thread, uint32_t threads) {
     static_assert(sizeof(cr_sum_found) % 8 == 0, "whole words");
-    const unsigned long long *from = reinterpret_cast<const unsigned long long *>(&args.slot->sums[args.sum[k].at]);
+    const unsigned long long *from = reinterpret_cast<const unsigned long long *>(&left);
     unsigned long long *to = reinterpret_cast<unsigned long long *>(&found);
 #pragma unroll 4
     for (uint32_t i = thread; i < sizeof(cr_sum_found) / 8; i += threads) to[i] = __ldcg(from + i);

@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) cr_walk_answered(co
     __syncwarp();
     acc.publish(args.fold, shared);
     if (!cr_last_block(args.fold)) return;
-    cr_answer_fetch(found, args.answer, 0, threadIdx.x, CR_GPU_THREADS); /* all answers are of one sum */
+    cr_answer_fetch(found, args.answer.slot->sums[args.answer.sum[0].at], threadIdx.x, CR_GPU_THREADS); /* all answers are of one sum */
     __syncthreads();
     if (threadIdx.x != 0) return;
 #pragma unroll 1

@@ -40,7 +40,8 @@ enum {
  * numbers, and the records. */
 typedef struct cr_axis_head {
     uint32_t hard, hard_blocks, taken,
-        pad[13]; /* tiles or outputs in the list; blocks that are done with it; what has been taken from it */
+        pad[9]; /* tiles or outputs in the list; blocks that are done with it; what has been taken from it */
+    uint32_t next, open, wrong, spare; /* of segments by offsets (kernels/cuda/offsets) */
     uint32_t tickets[CR_AXIS_TILES];
     /* Of warps, or of listed outputs that several fold; then of warps' second sums. */
     cr_sum_state states[2 * CR_AXIS_STATES];

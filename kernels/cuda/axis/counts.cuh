@@ -29,7 +29,7 @@ template <cr_dtype D> struct cr_axis_count {
         nonzero[e] += cr_is_float(D) ? (bits & (sign - 1)) != 0 : bits != 0;
         if (cr_is_float(D)) {
             nans[e] += (bits & (sign - 1)) > cr_infinity(D);
-            infinities[e] += (bits & (sign - 1)) == cr_infinity(D);
+            if (cr_has_infinity(D)) infinities[e] += (bits & (sign - 1)) == cr_infinity(D);
         }
     }
     CR_DEVICE void tile(const cr_axis_args &, const unit (&v)[U], uint32_t, int, const uint8_t *, uint64_t) {

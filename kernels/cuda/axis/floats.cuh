@@ -4,7 +4,7 @@
  * again, or square_bins.cuh the output, where elements have 64 bits.
  *
  * What a thread knows is a number of 128 bits (squares of 64-bit elements: 192) in units of its last anchor's; records with other
- * units are shifted to meet. Two 16-bit elements lie in a unit, share a window, and are summed apart.
+ * units are shifted to meet. Elements of 8 and 16 bits that lie in one unit share a window, and are summed apart.
  * Thread: GPU. Owner: the kernel. */
 #ifndef CURED_KERNELS_CUDA_AXIS_FLOATS_CUH
 #define CURED_KERNELS_CUDA_AXIS_FLOATS_CUH
@@ -46,8 +46,8 @@ template <int W> CR_DEVICE void cr_axis_sum_merge(cr_axis_sum_record<W> &r, cons
 }
 
 /* What takes more than one conversion. */
-template <int W>
-CR_CALLED void cr_axis_sum_answer(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, const cr_axis_sum_record<W> &r) {
+template <int W, class ARGS>
+CR_CALLED void cr_axis_sum_answer(const ARGS &args, const cr_axis_out &out, uint64_t output, const cr_axis_sum_record<W> &r) {
     cr_words<W> positive = r.value;
     const bool negative = positive.strip_sign();
     int exponent = (int)r.unit;
@@ -56,8 +56,8 @@ CR_CALLED void cr_axis_sum_answer(const cr_axis_args &args, const cr_axis_out &o
     cr_float_answer(args, out, output, negative, magnitude, exponent, sticky, r.marks);
 }
 
-template <int W>
-CR_DEVICE void cr_axis_put_sum(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, const cr_axis_sum_record<W> &r) {
+template <int W, class ARGS>
+CR_DEVICE void cr_axis_put_sum(const ARGS &args, const cr_axis_out &out, uint64_t output, const cr_axis_sum_record<W> &r) {
     if (r.marks != 0 || !r.value.fits_64() || !cr_axis_quick_answer(args, out, output, (int64_t)r.value.word[0], (int)r.unit)) {
         const cr_axis_sum_record<W> copy = r; /* it alone has an address; r stays in registers */
         cr_axis_sum_answer(args, out, output, copy);
@@ -65,6 +65,8 @@ CR_DEVICE void cr_axis_put_sum(const cr_axis_args &args, const cr_axis_out &out,
 }
 
 template <cr_dtype D> struct cr_axis_floats;
+template <> struct cr_axis_floats<CR_F8_E4M3> { typedef cr_f8_e4m3 E; };
+template <> struct cr_axis_floats<CR_F8_E5M2> { typedef cr_f8_e5m2 E; };
 template <> struct cr_axis_floats<CR_F16> { typedef cr_f16 E; };
 template <> struct cr_axis_floats<CR_BF16> { typedef cr_bf16 E; };
 template <> struct cr_axis_floats<CR_F32> { typedef cr_f32 E; };
@@ -76,12 +78,12 @@ template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D)
     typedef typename cr_axis_floats<D>::E E;
     using Window = cr_window<E, KIND>;
     static constexpr int SIZE = E::SIZE, C = SIZE < 4 ? 4 / SIZE : 1, U = UNITS;
-    static constexpr int BLOCKS = SIZE == 8 || RUNS_AHEAD || D == CR_BF16 || (KIND == CR_SUM_SQUARE && SIZE != 4) ? 2 : 3; /* more bytes in flight are worth more than more threads */
+    static constexpr int BLOCKS = SIZE == 8 || RUNS_AHEAD || D == CR_BF16 || SIZE == 1 || (KIND == CR_SUM_SQUARE && SIZE != 4) ? 2 : 3; /* more bytes in flight are worth more than more threads */
     static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, PAIR = SQUARE && SIZE == 8;
     /* A quad is 16 bytes of a column: four elements, in each of C places side by side (two of 64 bits). GROUPS of them go to an
      * anchor before its bits go on. */
     static constexpr int QUAD = SIZE == 8 ? 2 : 4, QUADS = U / QUAD, LEVELS = Window::LEVELS, GROUPS = QUAD / Window::GROUP;
-    static constexpr bool FIRST = false, TOGETHER = true, AHEAD = RUNS_AHEAD, APART = true, HALF = E::TOP == 31, REDO = SIZE != 8 && !HALF, MORE = SIZE != 8 && !HALF, STOPS = !HALF;
+    static constexpr bool FIRST = false, TOGETHER = true, AHEAD = RUNS_AHEAD, APART = true, HALF = E::ONE_WINDOW, REDO = SIZE != 8 && !HALF, MORE = SIZE != 8 && !HALF, STOPS = !HALF;
     static constexpr int W = SQUARE && !HALF ? 3 : 2;
     /* Binades more above the largest of the first elements, where the window has plenty below. */
     static constexpr int SLACK = SQUARE ? 0 : SIZE == 8 ? 16 : D == CR_BF16 ? 8 : 1;
@@ -106,7 +108,7 @@ template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D)
 
     /* Of a unit: without its signs, where magnitudes are asked for. */
     static CR_DEVICE unit plain(const cr_axis_args &args, unit v) {
-        constexpr unit mask = SIZE == 8 ? (unit)INT64_MAX : SIZE == 4 ? (unit)INT32_MAX : (unit)0x7fff7fff;
+        constexpr unit mask = SIZE == 8 ? (unit)INT64_MAX : SIZE == 4 ? (unit)INT32_MAX : SIZE == 2 ? (unit)0x7fff7fff : (unit)0x7f7f7f7f;
         return !SQUARE && args.family == CR_FAM_SUMABS ? v & mask : v;
     }
     /* Units first … first + QUAD - 1. */
@@ -220,7 +222,7 @@ template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D)
     /* Of a quad, element k without its exponent's highest value. */
     static CR_DEVICE void zero_element(uint4 &q, int k) { /* k: known when compiling */
         const int word = SIZE == 8 ? 2 * k : k / C;
-        const uint32_t keep = SIZE == 2 ? 0xffff0000u >> 16 * (k % 2) : 0;
+        const uint32_t keep = SIZE < 4 ? ~((0xffffffffu >> (32 - 8 * SIZE % 32)) << 8 * SIZE * (k % C)) : 0;
         if (word == 0) q.x &= keep;
         if (word == 1) q.y &= keep;
         if (word == 2) q.z &= keep;
@@ -230,13 +232,13 @@ template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D)
     }
     /* A quad that a quick look could not vouch for. */
     CR_DEVICE void careful(uint4 q) {
-        constexpr uint64_t infinite = (uint64_t)E::TOP << E::MANTISSA, sign = 1ull << (8 * SIZE - 1);
+        constexpr uint64_t infinite = E::INFINITE, sign = 1ull << (8 * SIZE - 1);
 #pragma unroll
         for (int k = 0; k < QUAD * C; k++) {
             const uint64_t element = cr_element<SIZE>(q, k), magnitude = element & (sign - 1);
             if (magnitude < infinite) continue;
             uint64_t &marks = col[k % C].marks;
-            if (magnitude > infinite) marks++;
+            if (!E::INFINITIES || magnitude > infinite) marks++;
             else marks |= !SQUARE && (element & sign) ? CR_MARK_MINUS : CR_MARK_PLUS;
             zero_element(q, k);
         }
@@ -358,10 +360,10 @@ template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D)
         r.unit = a - Window::STEP * (LEVELS - 1 + fine);
         r.marks = col[e].marks | (hard ? (uint64_t)CR_MARK_HARD : 0);
         r.value = col[e].total;
-        if (C > 1 && args.at.rows) { /* both are of one output */
-            r.value.add(col[C - 1].total);
-            r.marks += col[C - 1].marks & CR_MARK_NANS;
-            r.marks |= col[C - 1].marks & ~CR_MARK_NANS;
+        for (int other = 1; other < C && args.at.rows; other++) { /* all are of one output */
+            r.value.add(col[other].total);
+            r.marks += col[other].marks & CR_MARK_NANS;
+            r.marks |= col[other].marks & ~CR_MARK_NANS;
         }
         return r;
     }

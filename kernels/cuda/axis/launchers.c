@@ -89,10 +89,12 @@ static bool has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
             if (cr_dtype_kind(result) == CR_KIND_FLOAT) return true;
             return !floats && (result == CR_I64 || result == CR_U64 || result == CR_I128);
         case CR_CLOSING_EXTREMA:
+            return cr_op_term(op) != CR_TERM_RANGE;
         case CR_CLOSING_COUNTS:
         case CR_CLOSING_BITS:
             return true;
         case CR_CLOSING_DIGEST:
+        case CR_CLOSING_ORDER:
             break;
     }
     return false;

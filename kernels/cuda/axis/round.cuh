@@ -17,7 +17,7 @@ CR_DEVICE int cr_bits_in(cr_u128 x) { /* up to the highest one */
 struct cr_fields {
     int mantissa, bias, width; /* width: of the exponent's field */
 };
-CR_DEVICE cr_fields cr_fields_of(int dtype) {
+CR_DEVICE cr_fields cr_fields_of(int dtype) { /* no number is rounded to f8_e4m3 or f8_e5m2 */
     return dtype == CR_F16    ? cr_fields{CR_F16_MANTISSA, CR_F16_BIAS, CR_F16_EXPONENT}
            : dtype == CR_BF16 ? cr_fields{CR_BF16_MANTISSA, CR_BF16_BIAS, CR_BF16_EXPONENT}
            : dtype == CR_F32  ? cr_fields{CR_F32_MANTISSA, CR_F32_BIAS, CR_F32_EXPONENT}
@@ -28,6 +28,8 @@ CR_DEVICE uint64_t cr_infinite_bits(int dtype, bool negative) {
     return (uint64_t)negative << (f.mantissa + f.width) | ((1ull << f.width) - 1) << f.mantissa;
 }
 CR_DEVICE uint64_t cr_nan_bits(int dtype) {
+    if (dtype == CR_F8_E4M3) return 0x7f;
+    if (dtype == CR_F8_E5M2) return 0x7e;
     return cr_infinite_bits(dtype, false) | 1ull << (cr_fields_of(dtype).mantissa - 1);
 }
 
@@ -134,8 +136,9 @@ enum : uint64_t {
     CR_MARK_NANS = (1ull << 60) - 1, /* their number */
 };
 
-/* An answer of a sum of floats, (negative, magnitude)·2^exponent. */
-CR_CALLED void cr_float_answer(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, bool negative,
+/* An answer of a sum of floats, (negative, magnitude)·2^exponent. args: of an output, its at.n, skip and ddof. */
+template <class ARGS>
+CR_CALLED void cr_float_answer(const ARGS &args, const cr_axis_out &out, uint64_t output, bool negative,
                                cr_u128 magnitude, int exponent, bool sticky, uint64_t marks) {
     const uint64_t nans = marks & CR_MARK_NANS;
     const bool plus = (marks & CR_MARK_PLUS) != 0, minus = (marks & CR_MARK_MINUS) != 0;
@@ -156,7 +159,8 @@ CR_CALLED void cr_float_answer(const cr_axis_args &args, const cr_axis_out &out,
 
 /* The same of value·2^unit where one operation rounds and what it gives is normal, so that the unit only moves its exponent. False: it is
  * not so. */
-CR_DEVICE bool cr_axis_quick_answer(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, int64_t value, int unit) {
+template <class ARGS>
+CR_DEVICE bool cr_axis_quick_answer(const ARGS &args, const cr_axis_out &out, uint64_t output, int64_t value, int unit) {
     const bool mean = out.divisor == CR_DIVISOR_COUNT;
     if (out.root || out.divisor == CR_DIVISOR_COUNT_LESS_DDOF) return false;
     if (out.result == CR_F64 && unit >= -900 && unit <= 900) {
@@ -244,8 +248,8 @@ CR_DEVICE cr_axis_slot *cr_axis_slot_of(const cr_axis_args &args, uint64_t outpu
 }
 
 /* The variance of n elements, or its root, from their sum and that of their squares. False: N words are too few. */
-template <int N, int A, int B>
-CR_CALLED bool cr_variance_put(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, uint64_t n, cr_words<A> sum,
+template <int N, int A, int B, class ARGS>
+CR_CALLED bool cr_variance_put(const ARGS &args, const cr_axis_out &out, uint64_t output, uint64_t n, cr_words<A> sum,
                                int sum_unit, cr_words<B> squares, int unit) {
     uint64_t bits = cr_nan_bits(out.result);
     if (n > args.ddof) {

@@ -182,30 +182,33 @@ template <int KIND> struct cr_axis_hard_sum {
         top = __shfl_sync(CR_EVERYONE, top, lit == 0 ? 0 : 31 - __clz((int)lit));
         return negative;
     }
-    CR_DEVICE void words(cr_words<LIMBS / 2> &to) const {
-        const long long *digit = shared.digit[threadIdx.x / CR_WARP];
+    CR_DEVICE void words(cr_words<LIMBS / 2> &to) const { words(to, shared.digit[threadIdx.x / CR_WARP]); }
+    static CR_DEVICE void words(cr_words<LIMBS / 2> &to, const long long *digit) {
 #pragma unroll 1
         for (int i = 0; i < LIMBS / 2; i++) to.word[i] = (uint64_t)digit[2 * i] | (uint64_t)digit[2 * i + 1] << 32;
     }
+    /* The highest 128 bits of the digits, the first of them a one, times 2^exponent. All lanes; top: as carry gives it. */
+    static CR_DEVICE cr_u128 leading(const long long *digit, int top, int &exponent, bool &sticky) {
+        bool below = false;
+        for (int i = (int)threadIdx.x % CR_WARP; i < top - 4; i += CR_WARP) below |= digit[i] != 0;
+        sticky = __any_sync(CR_EVERYONE, below);
+        exponent = 0;
+        if (top < 0) return 0;
+        cr_u128 magnitude = 0;
+        for (int i = top; i > top - 4; i--) magnitude = magnitude << 32 | (uint32_t)(i >= 0 ? digit[i] : 0);
+        const int room = 128 - cr_bits_in(magnitude);
+        const uint32_t next = top >= 4 ? (uint32_t)digit[top - 4] : 0;
+        magnitude = magnitude << room | (room != 0 ? next >> (32 - room) : 0);
+        sticky |= room != 0 ? next << room != 0 : next != 0;
+        exponent = GRID + 32 * (top - 3) - room;
+        return magnitude;
+    }
     /* All but variances. All lanes; top: as settle gives it. */
     CR_DEVICE void answer(bool negative, uint64_t marks, int top, uint64_t output) const {
-        const long long *digit = shared.digit[threadIdx.x / CR_WARP];
-        const int lane = (int)threadIdx.x % CR_WARP;
-        bool below = false;
-        for (int i = lane; i < top - 4; i += CR_WARP) below |= digit[i] != 0;
-        bool sticky = __any_sync(CR_EVERYONE, below);
-        if (lane != 0) return;
-        int exponent = 0;
-        /* The highest 128 bits, the first of them a one. */
-        cr_u128 magnitude = 0;
-        if (top >= 0) {
-            for (int i = top; i > top - 4; i--) magnitude = magnitude << 32 | (uint32_t)(i >= 0 ? digit[i] : 0);
-            const int room = 128 - cr_bits_in(magnitude);
-            const uint32_t next = top >= 4 ? (uint32_t)digit[top - 4] : 0;
-            magnitude = magnitude << room | (room != 0 ? next >> (32 - room) : 0);
-            sticky |= room != 0 ? next << room != 0 : next != 0;
-            exponent = GRID + 32 * (top - 3) - room;
-        }
+        int exponent;
+        bool sticky;
+        const cr_u128 magnitude = leading(shared.digit[threadIdx.x / CR_WARP], top, exponent, sticky);
+        if (threadIdx.x % CR_WARP != 0) return;
         for (uint32_t k = 0; k < args.out_count; k++) {
             if (!cr_is_variance(args.out[k]))
                 cr_float_answer(args, args.out[k], output, negative, magnitude, exponent, sticky, marks);

@@ -35,8 +35,8 @@ struct cr_strip_shared {
 
 /* What a lane makes of its part of a row: part[0]·2^unit, and where it went by anchors part[1]·2^(unit - STEP). Fields: of exponents. */
 template <class E> struct cr_strip_sum {
-    static constexpr bool WIDE = E::SIZE == 8, HALF = E::TOP == 31;
-    static constexpr int LOG = WIDE ? 4 : E::SIZE == 4 ? 5 : 6; /* log2 of a lane's elements in a piece */
+    static constexpr bool WIDE = E::SIZE == 8, HALF = E::ONE_WINDOW;
+    static constexpr int LOG = WIDE ? 4 : E::SIZE == 4 ? 5 : E::SIZE == 2 ? 6 : 7; /* log2 of a lane's elements in a piece */
     static constexpr int STEP = 51 - LOG;                       /* between two anchors: what the first rounds off fits the second */
     static_assert(CR_STRIP_EACH * CR_GPU_VECTOR / E::SIZE == 1 << LOG, "");
     int unit, most; /* most: of fields that it takes */
@@ -172,7 +172,7 @@ template <cr_dtype D, bool SQUARED> struct cr_strip {
         next_tile++;
     }
     static CR_DEVICE uint4 magnitudes(const uint4 &v) {
-        constexpr uint32_t upper = E::SIZE == 2 ? 0x7fff7fff : 0x7fffffff, lower = Sum::WIDE ? ~0u : upper;
+        constexpr uint32_t upper = E::SIZE == 1 ? 0x7f7f7f7f : E::SIZE == 2 ? 0x7fff7fff : 0x7fffffff, lower = Sum::WIDE ? ~0u : upper;
         return make_uint4(v.x & lower, v.y & upper, v.z & lower, v.w & upper);
     }
     /* Puts what has come where the lanes that want it find it, and loads the next. */

@@ -27,13 +27,16 @@ uint64_t cr_caller_scratch(const cr_gpu_axis *axis, const cr_visit *visit) {
 }
 
 /* Its head is zero before its first use, and left so. */
-cr_status cr_caller_need_scratch(cr_room *room, const cr_gpu_axis *axis, const cr_visit *visit, cr_error *error) {
+cr_status cr_caller_need_bytes(cr_room *room, uint64_t bytes, const cr_visit *visit, cr_error *error) {
     const uint8_t *before = room->scratch;
-    cr_status status =
-        cr_room_grow(&room->scratch, &room->scratch_bytes, cr_caller_scratch(axis, visit), visit->stream, error);
+    cr_status status = cr_room_grow(&room->scratch, &room->scratch_bytes, bytes, visit->stream, error);
     if (status != CR_OK || room->scratch == before) return status;
     return cr_caller_error((int)cudaMemsetAsync(room->scratch, 0, sizeof(cr_axis_head), visit->stream), "workspace",
                            error);
+}
+
+cr_status cr_caller_need_scratch(cr_room *room, const cr_gpu_axis *axis, const cr_visit *visit, cr_error *error) {
+    return cr_caller_need_bytes(room, cr_caller_scratch(axis, visit), visit, error);
 }
 
 /* Enqueues the kernels, and the copies of what they answer; small ones by one, through pinned memory. */

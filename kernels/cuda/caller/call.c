@@ -2,7 +2,8 @@
  *
  *   start: folds and an event in the stream ──▶ done: the result has told itself, or the event fired ──▶ finish: merged, slot freed
  *
- * Several arrays go by one launch where they can (list.c). Else each is a fold; beyond SLOTS_MOST of them start waits for those before.
+ * Several arrays go by one launch where they can (list.c). Else each is a fold; more than SLOTS_MOST are many folds (each.c), small ones
+ * hundreds to a launch, for which start waits.
  * Thread: any. Owner: the call owns its slots until it is finished; whoever started it owns the call. */
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +13,14 @@
 enum { SLOTS_MOST = 16, LOOKS = 64 }; /* LOOKS: at the result, before the driver is asked */
 
 struct cr_caller_call {
-    cr_room *room;
+    cr_room *room; /* NULL: all was waited for */
     cr_dtype dtype;
     uint32_t families, wants, looks;
     uint32_t slots[SLOTS_MOST], count;
     uint64_t n[SLOTS_MOST];
     bool telling; /* the only slot says itself that its result is there */
     bool merged;  /* sum has the folds that were waited for */
+    bool masked;  /* how many elements count comes with the result */
     cr_partial sum;
 };
 
@@ -29,7 +31,9 @@ cr_status cr_caller_launch(cr_fold_args *args, const cr_gpu_fold *fold, cudaStre
     if (fold->n > CR_FOLD_MAX)
         return cr_fail(error, CR_INVALID_ARGUMENT, "array: %llu elements; a GPU takes %llu in one",
                        (unsigned long long)fold->n, (unsigned long long)CR_FOLD_MAX);
-    cr_status status = cr_fold_launchers(fold->dtype, fold->families, fold->wants, launchers, &count, error);
+    cr_status status = args->mask.kind != CR_MASK_NONE
+                           ? cr_fold_masked_launchers(fold->dtype, fold->families, launchers, &count, error)
+                           : cr_fold_launchers(fold->dtype, fold->families, fold->wants, launchers, &count, error);
     if (status != CR_OK) return status;
     for (uint32_t i = 0; i < count && failure == cudaSuccess && fold->n != 0; i++) {
         failure = launchers[i](args, stream);
@@ -40,8 +44,8 @@ cr_status cr_caller_launch(cr_fold_args *args, const cr_gpu_fold *fold, cudaStre
 
 _Static_assert((int)CR_ROOM_SLOTS <= (int)CR_GPU_COUNTERS, "a slot has a counter of its own");
 
-cr_status cr_caller_fold_put(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, uint32_t slot, bool follows,
-                             bool *telling, cr_error *error) {
+cr_status cr_caller_fold_put(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, cr_mask mask, uint32_t slot,
+                             bool follows, bool *telling, cr_error *error) {
     cr_fold_args args = {0};
     cr_fold_slot *to = &room->slots[slot];
     cr_fold_prepare(&args, fold->dtype, fold->data, fold->n, fold->index, visit->multiprocessors, room->state, to);
@@ -49,7 +53,8 @@ cr_status cr_caller_fold_put(cr_room *room, const cr_visit *visit, const cr_gpu_
     if (fold->wants) cr_partial_want(&to->partial, fold->wants);
     args.follows = args.apart = follows;
     args.counter = (uint8_t)slot;
-    *telling = fold->n != 0 && cr_fold_await(&args, fold->dtype, fold->families);
+    args.mask = mask;
+    *telling = fold->n != 0 && mask.kind == CR_MASK_NONE && cr_fold_await(&args, fold->dtype, fold->families);
     return cr_caller_launch(&args, fold, visit->stream, error);
 }
 
@@ -58,7 +63,7 @@ static void take(cr_caller_call *call) {
     cr_room *room = call->room;
     for (uint32_t i = 0; i < call->count; i++) {
         cr_fold_slot *slot = &room->slots[call->slots[i]];
-        cr_fold_result(slot, call->dtype, call->families, call->n[i]);
+        cr_fold_result(slot, call->dtype, call->families, call->masked ? slot->kept : call->n[i]);
         if (call->merged) {
             cr_partial_merge(&call->sum, &slot->partial);
         } else {
@@ -83,12 +88,6 @@ static cr_status wait_for_slots(cr_caller_call *call, cr_error *error) {
 
 /* A slot more for the call. */
 static cr_status next_slot(cr_caller_call *call, uint64_t n, cr_error *error) {
-    if (call->count == SLOTS_MOST) {
-        cr_status status = wait_for_slots(call, error);
-        if (status != CR_OK) return status;
-        take(call);
-        free_slots(call);
-    }
     pthread_mutex_lock(&call->room->mutex);
     cr_status status = cr_room_slot(call->room, &call->slots[call->count], error);
     pthread_mutex_unlock(&call->room->mutex);
@@ -117,12 +116,26 @@ static cr_status start_each(cr_caller_call *call, const cr_visit *visit, const c
         if (status != CR_OK) break;
         pthread_mutex_lock(&call->room->mutex);
         const uint32_t slot = call->slots[call->count - 1];
-        status = cr_caller_fold_put(call->room, visit, &one, slot, false, &call->telling, error);
+        status = cr_caller_fold_put(call->room, visit, &one, fold->mask, slot, false, &call->telling, error);
         if (status == CR_OK)
             status = cr_caller_error((int)cudaEventRecord(call->room->events[slot], visit->stream), "event", error);
         pthread_mutex_unlock(&call->room->mutex);
         call->telling = call->telling && fold->count == 1;
     }
+    return status;
+}
+
+/* A mask is read by the device that reads its array. */
+static cr_status check_mask(const cr_caller_fold *fold, const cr_visit *visit, cr_error *error) {
+    struct cudaPointerAttributes found;
+    if (fold->mask.kind == CR_MASK_NONE || fold->arrays[0].n == 0) return CR_OK;
+    cr_status status = cr_caller_error((int)cudaPointerGetAttributes(&found, fold->mask.data), "mask", error);
+    if (status == CR_OK && found.type == cudaMemoryTypeUnregistered)
+        status = cr_fail(error, CR_INVALID_ARGUMENT, "mask: %p is no memory that a GPU reads",
+                         (const void *)fold->mask.data);
+    if (status == CR_OK && found.type == cudaMemoryTypeDevice && found.device != visit->device)
+        status = cr_fail(error, CR_INVALID_ARGUMENT, "mask: it lies on GPU %d, the array on GPU %d", found.device,
+                         visit->device);
     return status;
 }
 
@@ -145,20 +158,66 @@ const void *cr_caller_data(const cr_caller_array *arrays, size_t count) {
     return NULL;
 }
 
+/* ---- More arrays than slots, of ops without a launch for all ---- */
+
+static void merge_one(void *user, size_t number, const cr_partial *partial) {
+    cr_caller_call *call = user;
+    (void)number;
+    if (call->merged)
+        cr_partial_merge(&call->sum, partial);
+    else
+        call->sum = *partial;
+    call->merged = true;
+}
+
+static bool goes_by_many(const cr_caller_fold *fold) {
+    return fold->count > SLOTS_MOST && fold->mask.kind == CR_MASK_NONE && !cr_caller_lists(fold);
+}
+
+static cr_status start_many(const cr_caller_fold *fold, cr_caller_call **out, cr_error *error) {
+    uint64_t index = fold->first;
+    size_t count = 0;
+    cr_status status = check(fold, error);
+    if (status != CR_OK) return status;
+    cr_caller_call *call = malloc(sizeof *call);
+    cr_gpu_fold *folds = fold->count <= SIZE_MAX / sizeof *folds ? malloc(fold->count * sizeof *folds) : NULL;
+    for (size_t i = 0; folds != NULL && i < fold->count; i++) {
+        const uint64_t n = fold->arrays[i].n;
+        if (n != 0)
+            folds[count++] = (cr_gpu_fold){fold->dtype, fold->families, fold->arrays[i].data, n, index, fold->wants};
+        index += n;
+    }
+    if (call == NULL || folds == NULL) {
+        status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "call: no memory for it");
+    } else {
+        *call = (cr_caller_call){.dtype = fold->dtype, .families = fold->families, .wants = fold->wants};
+        status = cr_caller_each(folds, count, fold->stream, merge_one, call, error);
+    }
+    free(folds);
+    if (status == CR_OK)
+        *out = call;
+    else
+        free(call);
+    return status;
+}
+
 cr_status cr_caller_start(const cr_caller_fold *fold, cr_caller_call **out, cr_error *error) {
     cr_visit visit;
+    if (goes_by_many(fold)) return start_many(fold, out, error);
     cr_status status = cr_caller_enter(&visit, cr_caller_data(fold->arrays, fold->count), fold->stream, error);
     if (status != CR_OK) return status;
     cr_caller_call *call = malloc(sizeof *call);
     if (call == NULL) status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "call: no memory for it");
     if (status == CR_OK) status = cr_caller_check_wait(&visit, error);
     if (status == CR_OK) status = check(fold, error);
+    if (status == CR_OK) status = check_mask(fold, &visit, error);
     if (status == CR_OK) {
         call->dtype = fold->dtype;
         call->families = fold->families;
         call->wants = fold->wants;
         call->count = call->looks = 0;
         call->telling = call->merged = false;
+        call->masked = fold->mask.kind != CR_MASK_NONE && fold->arrays[0].n != 0;
         status = cr_room_take(&visit, &call->room, error);
     }
     if (status != CR_OK) {
@@ -193,10 +252,24 @@ bool cr_caller_done(cr_caller_call *call) {
     return answer != cudaErrorNotReady;
 }
 
+/* The call's partial is there. */
+static void give(cr_caller_call *call, cr_partial *partial) {
+    if (!call->merged) {
+        cr_partial_init(&call->sum, call->dtype, call->families);
+        if (call->wants) cr_partial_want(&call->sum, call->wants);
+    }
+    *partial = call->sum;
+}
+
 cr_status cr_caller_finish(cr_caller_call *call, cr_partial *partial, cr_error *error) {
     cr_room *room = call->room;
     cr_error own;
     if (error == NULL) error = &own;
+    if (room == NULL) {
+        if (partial != NULL) give(call, partial);
+        free(call);
+        return CR_OK;
+    }
     cr_status status = cr_caller_alive(room->device, room->context_id, error);
     bool told = status == CR_OK && has_told(call);
     const bool lent = status == CR_OK && !told && cr_caller_lend(room->device);
@@ -210,11 +283,7 @@ cr_status cr_caller_finish(cr_caller_call *call, cr_partial *partial, cr_error *
     if (status != CR_OK) cr_room_doubt(room);
     if (status == CR_OK && partial != NULL) {
         take(call);
-        if (!call->merged) {
-            cr_partial_init(&call->sum, call->dtype, call->families);
-            if (call->wants) cr_partial_want(&call->sum, call->wants);
-        }
-        *partial = call->sum;
+        give(call, partial);
     }
     free_slots(call);
     cr_room_give(room);

@@ -11,7 +11,10 @@
 #ifndef CURED_KERNELS_CUDA_CALLER_CALLER_H
 #define CURED_KERNELS_CUDA_CALLER_CALLER_H
 
+#include "kernels/core/mask.h"
+#include "kernels/cuda/axis/linear.h"
 #include "kernels/cuda/gpu.h"
+#include "kernels/cuda/offsets/segments.h"
 #include "kernels/ladder/ladder.h"
 
 /* One fold of arrays that lie one after the other. first: the index of the first element of all. An array is laid out as
@@ -28,6 +31,7 @@ typedef struct cr_caller_fold {
     size_t count;
     uint64_t first;
     void *stream;
+    cr_mask mask; /* in device memory, of the only array */
 } cr_caller_fold;
 
 typedef struct cr_caller_call cr_caller_call;
@@ -52,6 +56,15 @@ typedef struct cr_caller_api {
      * axis has one row, of the elements of all. */
     cr_status (*enqueue)(const cr_gpu_axis *axis, const cr_caller_array *arrays, size_t count, void *stream,
                          void *status, cr_error *error);
+    /* An answer for each segment: results[k] for ops[k] in host memory, and waits; NULL: to axis.to in device memory, whose status is as
+     * enqueue's, other than 0 where an offset is wrong. */
+    cr_status (*segments)(const cr_gpu_segments *segments, void *stream, void *const *results, void *status,
+                          cr_error *error);
+    /* The linear form of the fold, whose first, wants and mask do not count, to device memory; and answers of one that was added up, of these
+     * families, to axis->to, whose n is any above 0. wrong: NULL, or 8 bytes that become 0, or not where no elements have it. */
+    cr_status (*linear)(const cr_caller_fold *fold, const cr_linear_to *to, cr_error *error);
+    cr_status (*from_linear)(const cr_gpu_axis *axis, uint32_t families, const int64_t *sums, void *stream, void *wrong,
+                             cr_error *error);
     /* What is put in the stream `after` from now on waits for what is in `before` now. data: memory of that stream's device. */
     cr_status (*order)(const void *data, void *before, void *after, cr_error *error);
     void (*trim)(void);

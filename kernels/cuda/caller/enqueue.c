@@ -1,5 +1,5 @@
 /* enqueue: answers that stay in device memory. Sums of floats are a fold whose result a kernel of one block finishes (axis/answer.h); any
- * other whole array is one row along an axis.
+ * other whole array is one row along an axis. And linear forms, which are a fold and such a kernel too (axis/linear.h).
  *
  * In a stream that is captured the kernels' memory is the graph's own. It is made beside the capture, filled by a stream of its own,
  * and kept by the graph; what is given back later is freed by the next call, because a graph's end may not call CUDA.
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/cuda/axis/answer.h"
+#include "kernels/cuda/axis/linear.h"
 #include "kernels/cuda/caller/internal.h"
 
 /* A graph's. */
@@ -25,6 +26,7 @@ typedef struct asked {
     cr_caller_array one;
     bool by_fold; /* and not as a row */
     void *status;
+    const cr_linear_to *linear; /* NULL: answers */
 } asked;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -101,6 +103,28 @@ static cudaError_t hand_over(owned *o, cudaStream_t stream) {
     return failure;
 }
 
+static cr_status take_memory(const cr_visit *visit, uint64_t bytes, uint64_t zeros, owned **out, cr_error *error) {
+    owned *own = calloc(1, sizeof *own);
+    if (own == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "graph: no memory for its workspace");
+    own->device = visit->device;
+    own->context_id = cr_caller_context(visit->device);
+    cudaError_t failure = allocate_beside(&own->memory, bytes, NULL, zeros);
+    if (failure == cudaSuccess) {
+        failure = hand_over(own, visit->stream);
+    } else {
+        give_back(own);
+    }
+    *out = own;
+    return cr_caller_error((int)failure, "graph", error);
+}
+
+cr_status cr_caller_own(const cr_visit *visit, uint64_t bytes, uint64_t zeros, void **memory, cr_error *error) {
+    owned *own = NULL;
+    const cr_status status = take_memory(visit, bytes, zeros, &own, error);
+    if (status == CR_OK) *memory = own->memory;
+    return status;
+}
+
 /* ---- As a row ---- */
 
 static cr_status put_row(const asked *a, const cr_visit *visit, uint8_t *scratch, cr_error *error) {
@@ -122,8 +146,10 @@ static cr_status put_status(const asked *a, const cr_visit *visit, int failure, 
     return cr_caller_error(failure, "enqueue", error);
 }
 
-static cr_status finish_fold(const asked *a, const cr_visit *visit, const cr_fold_slot *slot, uint64_t n,
-                             cr_error *error) {
+static cr_status finish_fold(const asked *a, const cr_visit *visit, cr_fold_slot *slot, uint64_t n, cr_error *error) {
+    if (a->linear != NULL)
+        return cr_caller_error(cr_linear_enqueue(a->fold.dtype, a->fold.families, n, a->linear, slot, visit->stream),
+                               "linear", error);
     cr_gpu_axis axis = *a->axis;
     axis.shape.n = n;
     if (n == 0) return cr_fail(error, CR_UNIMPLEMENTED, "arrays: none has an element, of which a GPU makes no answers");
@@ -136,8 +162,11 @@ static cr_status put_array(const asked *a, const cr_visit *visit, cr_gpu_state *
     cr_fold_args args = {0};
     cr_fold_prepare(&args, fold.dtype, fold.data, fold.n, 0, visit->multiprocessors, state, slot);
     int failure = 0;
+    if (a->linear != NULL && fold.n != 0) failure = cr_linear_begin(fold.dtype, fold.families, slot, visit->stream);
+    if (failure != 0) return cr_caller_error(failure, "linear", error);
     /* A graph's nodes cost nobody a launch: there the kernels for the length are better. */
-    if (!visit->captured && fold.n <= CR_FOLD_MAX && cr_answered_enqueue(a->axis, &args, visit->stream, &failure))
+    if (a->linear == NULL && !visit->captured && fold.n <= CR_FOLD_MAX &&
+        cr_answered_enqueue(a->axis, &args, visit->stream, &failure))
         return put_status(a, visit, failure, error);
     cr_status status = cr_caller_launch(&args, &fold, visit->stream, error);
     return status == CR_OK ? finish_fold(a, visit, slot, fold.n, error) : status;
@@ -166,19 +195,10 @@ static cr_status put_owned_list(const asked *a, const cr_visit *visit, owned *ow
 
 static cr_status put_in_graph(const asked *a, const cr_visit *visit, cr_error *error) {
     const size_t state_bytes = sizeof(cr_gpu_state) + sizeof(cr_fold_slot);
-    owned *own = calloc(1, sizeof *own);
-    if (own == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "graph: no memory for its workspace");
-    own->device = visit->device;
-    own->context_id = cr_caller_context(visit->device);
-    cudaError_t failure =
-        a->by_fold ? allocate_beside(&own->memory, state_bytes, NULL, state_bytes)
-                   : allocate_beside(&own->memory, cr_caller_scratch(a->axis, visit), NULL, sizeof(cr_axis_head));
-    if (failure == cudaSuccess) {
-        failure = hand_over(own, visit->stream);
-    } else {
-        give_back(own);
-    }
-    if (failure != cudaSuccess) return cr_caller_error((int)failure, "graph", error);
+    owned *own = NULL;
+    const cr_status made = take_memory(visit, a->by_fold ? state_bytes : cr_caller_scratch(a->axis, visit),
+                                       a->by_fold ? state_bytes : sizeof(cr_axis_head), &own, error);
+    if (made != CR_OK) return made;
     if (!a->by_fold) return put_row(a, visit, own->memory, error);
     cr_gpu_state *state = own->memory;
     cr_fold_slot *slot = (cr_fold_slot *)(void *)(state + 1);
@@ -214,7 +234,11 @@ static cr_status take(asked *a, const cr_gpu_axis *axis, const cr_caller_array *
                       void *status, cr_error *error) {
     *a = (asked){.axis = axis, .one = {axis->data, axis->shape.n, axis->dtype}, .status = status};
     a->by_fold = cr_answer_takes(axis);
-    a->fold = (cr_caller_fold){axis->dtype, a->by_fold ? cr_answer_families(axis) : 0, 0, &a->one, 1, 0, stream};
+    a->fold = (cr_caller_fold){.dtype = axis->dtype,
+                               .families = a->by_fold ? cr_answer_families(axis) : 0,
+                               .arrays = &a->one,
+                               .count = 1,
+                               .stream = stream};
     if (count <= 1) return a->by_fold ? CR_OK : cr_caller_check_axis(axis, error);
     a->fold.arrays = arrays;
     a->fold.count = count;
@@ -237,4 +261,39 @@ cr_status cr_caller_enqueue(const cr_gpu_axis *axis, const cr_caller_array *arra
     s = visit.captured ? put_in_graph(&a, &visit, error) : put_in_room(&a, &visit, error);
     cr_caller_leave(&visit);
     return s;
+}
+
+/* ---- Linear forms ---- */
+
+cr_status cr_caller_linear(const cr_caller_fold *fold, const cr_linear_to *to, cr_error *error) {
+    cr_visit visit;
+    const asked a = {.fold = *fold, .by_fold = true, .linear = to};
+    const void *data = cr_caller_data(fold->arrays, fold->count);
+    cr_status status = cr_linear_takes(fold->dtype, fold->families, to->as, error);
+    if (status == CR_OK && fold->count > 1 && !cr_caller_lists(fold))
+        status = cr_fail(error, CR_UNIMPLEMENTED,
+                         "arrays: of several only sums of floats have their linear form in device memory: call for "
+                         "each, and add the vectors up");
+    if (status != CR_OK) return status;
+    status = cr_caller_enter(&visit, data != NULL ? data : to->sums, fold->stream, error);
+    if (status != CR_OK) return status;
+    status = visit.captured ? put_in_graph(&a, &visit, error) : put_in_room(&a, &visit, error);
+    cr_caller_leave(&visit);
+    return status;
+}
+
+cr_status cr_caller_from_linear(const cr_gpu_axis *axis, uint32_t families, const int64_t *sums, void *stream,
+                                void *wrong, cr_error *error) {
+    cr_visit visit;
+    cudaError_t failure = cudaSuccess;
+    if (!cr_answer_takes(axis))
+        return cr_fail(error, CR_UNIMPLEMENTED,
+                       "ops: of a linear form in device memory sums of floats, their means and norms are finished "
+                       "there: copy the vector to host memory for the others");
+    cr_status status = cr_caller_enter(&visit, sums, stream, error);
+    if (status != CR_OK) return status;
+    if (wrong != NULL) failure = cudaMemsetAsync(wrong, 0, sizeof(unsigned long long), visit.stream);
+    if (failure == cudaSuccess) failure = (cudaError_t)cr_linear_answer(axis, families, sums, wrong, visit.stream);
+    cr_caller_leave(&visit);
+    return cr_caller_error((int)failure, "linear", error);
 }

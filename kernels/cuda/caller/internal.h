@@ -1,6 +1,6 @@
 /* internal: what the files of libcured-cuda share. enter.c: whose stream, device and context a call is of. room.c: what each stream
  * has. call.c, each.c, list.c: folds. answers.c: answers along
- * an axis. enqueue.c: answers in device memory.
+ * an axis. enqueue.c: answers in device memory. segments.c: by offsets.
  *
  * A room is one stream's. Its mutex is held while work is put in the stream, so that the parts of two threads' calls do not mix; a
  * wait holds it only where the room's memory for answers is read.
@@ -9,7 +9,8 @@
  *          ├─ slots: pinned, one for each fold whose result is not read yet, each with an event
  *          ├─ pack: pinned, for folds of small arrays; made when the first is asked for
  *          ├─ lists: descriptors of lists, in device memory, and pinned on the way there
- *          └─ axis: scratch and answers, in device memory; made when the first is asked for
+ *          ├─ axis: scratch and answers, in device memory; made when the first is asked for
+ *          └─ offsets: likewise
  *
  * Thread: any. Owner: room.c owns the rooms. */
 #ifndef CURED_KERNELS_CUDA_CALLER_INTERNAL_H
@@ -86,6 +87,8 @@ typedef struct cr_room {
     uint8_t *scratch, *answers; /* along an axis: as cr_axis_room has them */
     uint8_t *small;             /* pinned: a failure, and answers of up to CR_ROOM_SMALL bytes */
     uint64_t scratch_bytes, answer_bytes;
+    uint8_t *offsets; /* copies of those in host memory */
+    uint64_t offset_bytes;
 } cr_room;
 
 /* The stream's room, not locked, for one call more. */
@@ -121,9 +124,9 @@ cr_status cr_caller_finish(cr_caller_call *call, cr_partial *partial, cr_error *
 /* The first array's data that has elements; NULL: none has. */
 const void *cr_caller_data(const cr_caller_array *arrays, size_t count);
 /* Locked: puts one array's fold in the stream, its result in the slot. follows: behind a fold or a pack of the same call. */
-cr_status cr_caller_fold_put(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, uint32_t slot, bool follows,
-                             bool *telling, cr_error *error);
-/* Puts a fold's launches in the stream: args, of cr_fold_prepare, say of what and where to. */
+cr_status cr_caller_fold_put(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, cr_mask mask, uint32_t slot,
+                             bool follows, bool *telling, cr_error *error);
+/* Puts a fold's launches in the stream: args, of cr_fold_prepare, say of what, under which mask, and where to. */
 cr_status cr_caller_launch(cr_fold_args *args, const cr_gpu_fold *fold, cudaStream_t stream, cr_error *error);
 /* Whether the fold's arrays go by one launch, and does it: likewise. *n: the elements of all. */
 bool cr_caller_lists(const cr_caller_fold *fold);
@@ -151,9 +154,22 @@ cr_status cr_caller_check_axis(const cr_gpu_axis *axis, cr_error *error);
 uint64_t cr_caller_scratch(const cr_gpu_axis *axis, const cr_visit *visit);
 cr_status cr_caller_need_scratch(cr_room *room, const cr_gpu_axis *axis, const cr_visit *visit, cr_error *error);
 
+/* The same, of so many bytes. */
+cr_status cr_caller_need_bytes(cr_room *room, uint64_t bytes, const cr_visit *visit, cr_error *error);
+/* Memory that the graph under way owns, whose first bytes are zeros. */
+cr_status cr_caller_own(const cr_visit *visit, uint64_t bytes, uint64_t zeros, void **memory, cr_error *error);
+
 cr_status cr_caller_axis(const cr_gpu_axis *axis, void *stream, void *const *results, cr_error *error);
 cr_status cr_caller_enqueue(const cr_gpu_axis *axis, const cr_caller_array *arrays, size_t count, void *stream,
                             void *status, cr_error *error);
+cr_status cr_caller_linear(const cr_caller_fold *fold, const cr_linear_to *to, cr_error *error);
+cr_status cr_caller_from_linear(const cr_gpu_axis *axis, uint32_t families, const int64_t *sums, void *stream,
+                                void *wrong, cr_error *error);
+
+/* ---- segments.c ---- */
+
+cr_status cr_caller_segments(const cr_gpu_segments *segments, void *stream, void *const *results, void *state,
+                             cr_error *error);
 
 /* ---- order.c ---- */
 

@@ -18,6 +18,9 @@ __attribute__((visibility("default"))) const cr_caller_api *cured_cuda_library(v
         .each = cr_caller_each,
         .axis = cr_caller_axis,
         .enqueue = cr_caller_enqueue,
+        .segments = cr_caller_segments,
+        .linear = cr_caller_linear,
+        .from_linear = cr_caller_from_linear,
         .order = cr_caller_order,
         .trim = cr_caller_trim,
     };

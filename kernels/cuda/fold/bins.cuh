@@ -26,7 +26,7 @@ template <class E> struct cr_parts {
         significand = (bits & ((1ull << E::MANTISSA) - 1)) | (uint64_t)(field != 0) << E::MANTISSA;
         place = max(field - 1, 0);
         negative = bits >> (8 * E::SIZE - 1) & 1;
-        return field != E::TOP;
+        return (bits & ~(1ull << (8 * E::SIZE - 1))) < E::INFINITE;
     }
     /* 0: NaN, 1: +inf, 2: -inf */
     CR_DEVICE int special() const { return significand != 1ull << E::MANTISSA ? 0 : negative ? 2 : 1; }
@@ -183,11 +183,14 @@ template <class E> struct cr_bins_narrow_square : cr_digits<E, true, 4, 36, 4> {
 };
 template <> struct cr_bins<cr_f32, CR_SUM_SQUARE> : cr_bins_narrow_square<cr_f32> {};
 template <> struct cr_bins<cr_bf16, CR_SUM_SQUARE> : cr_bins_narrow_square<cr_bf16> {};
-/* Float16 needs none: one window takes every number. */
-template <int KIND> struct cr_bins<cr_f16, KIND> {
+/* Types whose numbers all lie in one window need none. */
+struct cr_no_bins {
     static constexpr bool IN_DIGITS = true;
     struct Shared {};
     CR_DEVICE static long long digits(Shared &) { return 0; }
 };
+template <int KIND> struct cr_bins<cr_f16, KIND> : cr_no_bins {};
+template <int KIND> struct cr_bins<cr_f8_e4m3, KIND> : cr_no_bins {};
+template <int KIND> struct cr_bins<cr_f8_e5m2, KIND> : cr_no_bins {};
 
 #endif

@@ -22,7 +22,8 @@ struct cr_fold_counts {
         nonzero = nans = 0;
     }
     CR_DEVICE void word(uint32_t w) {
-        if (WIDTH == 1) some_nonzero = __dp4a(cr_nonzero_bytes(w), 0x01010101u, some_nonzero);
+        if (WIDTH == 1) some_nonzero = __dp4a(cr_nonzero_bytes(FLOAT ? w & 0x7f7f7f7fu : w), 0x01010101u, some_nonzero);
+        if (WIDTH == 1 && FLOAT) some_nans = __dp4a(cr_nan_bytes<D>(w), 0x01010101u, some_nans);
         if (WIDTH == 2) {
             uint32_t x = FLOAT ? w & 0x7fff7fffu : w;
             some_nonzero = __dp4a(cr_nonzero_halves(x), 0x01000100u, some_nonzero);

@@ -3,8 +3,10 @@
  * A warp multiplies its 32 vectors of 16 bytes (A, 16 x 32 bytes: rows g and g + 8 have words 0 and 2, 1 and 3 of lanes 4g … 4g + 3) by
  * the bytes of powers (B, 32 x 8: column n has byte n of r^word · 2^(8·byte) mod p), so that a row's eight sums are the bytes of a number
  * of at most 88 bits, and no product is rounded. U vectors a thread share the sums. A residue then takes one step of Horner's rule a
- * tile, from the block's last tile to its first; rows, lanes, warps and blocks are put at their places at the end. (PTX ISA,
- * "Matrix Fragments for mma.m16n8k32".)
+ * tile, from the block's last tile to its first. At the end each thread puts its own at their places, for which it has made ready while
+ * its first bytes came. (PTX ISA, "Matrix Fragments for mma.m16n8k32".)
+ *
+ * Between blocks: each residue in two words, of 31 and of 30 bits, which also count the blocks; then the two in one.
  *
  * Elements have no say here: any type is bytes. The body begins where a word of the array does.
  * Thread: device code, and the launcher. Owner: the kernel. */
@@ -18,8 +20,9 @@ enum {
     CR_DIGEST_UNROLL = 8, /* vectors in flight in each thread */
     CR_DIGEST_BLOCKS = 2, /* on a multiprocessor */
     CR_DIGEST_TILE = CR_DIGEST_UNROLL * CR_GPU_THREADS,
-    CR_DIGEST_TOGETHER = 4, /* blocks' residues that are read at once */
-    CR_DIGEST_EDGE = 8 /* words that the bytes before or behind the body may touch, and more */
+    CR_DIGEST_EDGE = 8, /* words that the bytes before or behind the body may touch, and more */
+    CR_DIGEST_LOW = 31, /* bits of the first word that blocks tell of a residue */
+    CR_DIGEST_MET_AT = 62 /* where the word in which both meet counts them */
 };
 
 /* All that is the same for every array: powers of both roots. */
@@ -71,7 +74,7 @@ static __device__ const cr_digest_powers cr_digest_constants = cr_digest_powers_
 struct cr_digest_args {
     cr_fold_args fold;
     uint32_t head_byte;                        /* the first byte's number in its word; the tail begins with a word */
-    uint64_t round[CR_DIGEST_PARTS];  /* from a block's first tile to that of the block CR_GPU_THREADS after it */
+    uint64_t round[CR_DIGEST_PARTS];           /* from a block's first tile to that of the block CR_GPU_THREADS after it */
     uint64_t stride[CR_DIGEST_PARTS];          /* from a block's tile to its next */
     uint64_t head[CR_DIGEST_PARTS], body[CR_DIGEST_PARTS], tail[CR_DIGEST_PARTS]; /* of their first words */
 };
@@ -104,33 +107,14 @@ CR_DEVICE void cr_digest_mma(uint32_t (&d)[4], const uint4 &a, uint32_t b0, uint
 #endif
 }
 
-struct cr_digest_pair {
-    uint64_t of[CR_DIGEST_PARTS];
-};
+/* Times 2^bits, below 2^62: a turn, of any x. */
+CR_DEVICE uint64_t cr_digest_turn(uint64_t x, unsigned bits) { return ((x << bits) & CR_DIGEST_P) + (x >> (61 - bits)); }
 
-/* What a block shares. A long array leaves nothing of the powers in the L2 cache: what is needed at the end is here from the start. */
+/* What a block shares: powers for each thread's rows, and warps' sums of pieces of 21, 20 and 20 bits. */
 struct cr_digest_shared {
-    cr_digest_pair sums[CR_WARPS];
-    uint64_t row[CR_DIGEST_PARTS][2][CR_GPU_THREADS], block[CR_DIGEST_PARTS][CR_GPU_THREADS];
+    uint64_t row[CR_DIGEST_PARTS][2][CR_GPU_THREADS];
+    uint32_t piece[CR_DIGEST_PARTS][3][CR_WARPS];
 };
-
-/* The sums of the block's residues, in all threads; below 2^61 + 8. */
-CR_DEVICE cr_digest_pair cr_digest_block_sum(cr_digest_pair x, cr_digest_shared &shared) {
-#pragma unroll
-    for (unsigned by = CR_WARP / 2; by != 0; by /= 2)
-#pragma unroll
-        for (unsigned j = 0; j < CR_DIGEST_PARTS; j++)
-            x.of[j] = cr_digest_fold(x.of[j] + __shfl_xor_sync(CR_EVERYONE, x.of[j], by));
-    __syncthreads();
-    if (threadIdx.x % CR_WARP == 0) shared.sums[threadIdx.x / CR_WARP] = x;
-    __syncthreads();
-    x = {{0, 0}};
-#pragma unroll
-    for (unsigned warp = 0; warp < CR_WARPS; warp++)
-#pragma unroll
-        for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) x.of[j] = cr_digest_fold(x.of[j] + shared.sums[warp].of[j]);
-    return x;
-}
 
 /* What a thread adds of the bytes before and behind the body: it has one at most. */
 CR_DEVICE uint64_t cr_digest_edge(const cr_digest_args &args, unsigned j) {
@@ -150,43 +134,77 @@ CR_DEVICE uint64_t cr_digest_edge(const cr_digest_args &args, unsigned j) {
     return cr_digest_product(value, place);
 }
 
-/* The blocks' residues, each as if the block's first tile were the array's, put at their places; and the rest. By the last block. */
-CR_DEVICE void cr_digest_collect(const cr_digest_args &args, cr_digest_shared &shared) {
-    const uint32_t blocks = args.fold.plan.blocks;
-    cr_digest_pair sum = {{0, 0}};
-    uint32_t left = threadIdx.x < blocks ? (blocks - 1 - threadIdx.x) / CR_GPU_THREADS + 1 : 0; /* of this thread's */
-    while (left != 0) { /* Horner's rule again, of what comes together */
-        cr_digest_pair found[CR_DIGEST_TOGETHER];
-        const uint32_t now = min(left, (uint32_t)CR_DIGEST_TOGETHER);
-#pragma unroll
-        for (unsigned i = 0; i < CR_DIGEST_TOGETHER; i++)
-            if (i < now) found[i] = *cr_block_slot<cr_digest_pair>(args.fold, threadIdx.x + (left - 1 - i) * CR_GPU_THREADS);
-#pragma unroll
-        for (unsigned i = 0; i < CR_DIGEST_TOGETHER; i++)
-            for (unsigned j = 0; j < CR_DIGEST_PARTS && i < now; j++)
-                sum.of[j] = cr_digest_fold(cr_digest_product(sum.of[j], args.round[j]) + found[i].of[j]);
-        left -= now;
-    }
+/* The powers for a thread's rows, as they lie in the array. */
+CR_DEVICE void cr_digest_make_ready(const cr_digest_args &args, cr_digest_shared &shared) {
+    const unsigned lane = threadIdx.x % CR_WARP, warp = threadIdx.x / CR_WARP;
 #pragma unroll
     for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) {
-        const uint64_t x = cr_digest_product(sum.of[j], shared.block[j][threadIdx.x]);
-        sum.of[j] = cr_digest_fold(cr_digest_product(x, args.body[j]) + cr_digest_edge(args, j));
+        uint64_t place = cr_digest_product(args.body[j], cr_digest_constants.block[j][blockIdx.x % CR_GPU_THREADS]);
+        for (unsigned i = blockIdx.x / CR_GPU_THREADS; i != 0; i--) place = cr_digest_product(place, args.round[j]);
+#pragma unroll
+        for (unsigned row = 0; row < 2; row++) /* each thread its own: no barrier */
+            shared.row[j][row][threadIdx.x] = cr_digest_product(cr_digest_constants.row[j][warp][lane / 4][row], place);
     }
-    sum = cr_digest_block_sum(sum, shared);
-    if (threadIdx.x >= CR_DIGEST_PARTS) return;
-    const uint64_t x = threadIdx.x == 0 ? sum.of[0] : sum.of[1];
-    args.fold.slot->partial.digest[threadIdx.x] = x >= CR_DIGEST_P ? x - CR_DIGEST_P : x;
+}
+
+/* A block's residues, of threads' sums below 2^61 + 8: the first four threads know them, each its half of one. */
+CR_DEVICE uint64_t cr_digest_block_sum(const uint64_t (&sum)[CR_DIGEST_PARTS], cr_digest_shared &shared) {
+    const unsigned lane = threadIdx.x % CR_WARP, part = threadIdx.x / 2 % CR_DIGEST_PARTS;
+#pragma unroll
+    for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) {
+        const uint64_t x = cr_digest_fold(sum[j]);
+        const uint32_t pieces[3] = {(uint32_t)x & 0x1fffff, (uint32_t)(x >> 21) & 0xfffff, (uint32_t)(x >> 41)};
+#pragma unroll
+        for (unsigned i = 0; i < 3; i++) {
+            const uint32_t found = __reduce_add_sync(CR_EVERYONE, pieces[i]);
+            if (lane == 0) shared.piece[j][i][threadIdx.x / CR_WARP] = found;
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x >= 2 * CR_DIGEST_PARTS) return 0;
+    uint64_t piece[3] = {0, 0, 0};
+#pragma unroll
+    for (unsigned i = 0; i < 3; i++)
+#pragma unroll
+        for (unsigned warp = 0; warp < CR_WARPS; warp++) piece[i] += shared.piece[part][i][warp];
+    const uint64_t low = piece[0] + (piece[1] << 21), all = cr_digest_least(low + cr_digest_turn(piece[2], 41));
+    return threadIdx.x % 2 == 0 ? all & ((1u << CR_DIGEST_LOW) - 1) : all >> CR_DIGEST_LOW;
+}
+
+/* By the first four threads of each block. Words are zero whenever no fold runs: whoever is the last on one leaves that behind. */
+CR_DEVICE void cr_digest_tell(const cr_digest_args &args, uint64_t value) {
+    unsigned long long *words = args.fold.state->sums[0].words;
+    const unsigned part = threadIdx.x / 2;
+    if (!cr_leave_word(&words[threadIdx.x], value, args.fold.plan.blocks)) return;
+    const uint64_t half = cr_digest_least(threadIdx.x % 2 == 0 ? value : cr_digest_turn(value, CR_DIGEST_LOW));
+    unsigned long long *both = &words[2 * CR_DIGEST_PARTS + part];
+    const unsigned long long before = atomicAdd(both, half + (1ull << CR_DIGEST_MET_AT));
+    if (before == 0) return;
+    *both = 0;
+    args.fold.slot->partial.digest[part] = cr_digest_least(half + (before & ((1ull << CR_DIGEST_MET_AT) - 1)));
+}
+
+/* A block's tile: for each thread its vectors. */
+CR_DEVICE void cr_digest_load(uint4 (&v)[CR_DIGEST_UNROLL], const cr_fold_plan &plan, const uint4 *body, uint64_t tile) {
+    const uint64_t vector = tile * CR_DIGEST_TILE + threadIdx.x;
+    const int some = (int)min((int64_t)(plan.vectors - vector), (int64_t)CR_DIGEST_TILE);
+    if (plan.shift == 0) cr_load<CR_DIGEST_UNROLL, false>(v, body + vector, 0, some);
+    else cr_load<CR_DIGEST_UNROLL, true>(v, body + vector, plan.shift, some);
 }
 
 static __global__ void __launch_bounds__(CR_GPU_THREADS, CR_DIGEST_BLOCKS)
     cr_digest_kernel(const __grid_constant__ cr_digest_args args) {
     __shared__ cr_digest_shared shared;
     const cr_fold_plan &plan = args.fold.plan;
-    const unsigned lane = threadIdx.x % CR_WARP, warp = threadIdx.x / CR_WARP, group = lane / 4, pair = lane % 4;
+    const unsigned lane = threadIdx.x % CR_WARP, pair = lane % 4;
     const uint4 *body = reinterpret_cast<const uint4 *>(args.fold.data + plan.head - plan.shift);
     uint32_t b[CR_DIGEST_PARTS][CR_DIGEST_UNROLL][2];
-    uint64_t a[CR_DIGEST_PARTS][2] = {{0, 0}, {0, 0}};
+    uint64_t a[CR_DIGEST_PARTS][2] = {{0, 0}, {0, 0}}, sum[CR_DIGEST_PARTS];
+    uint4 v[CR_DIGEST_UNROLL];
     cr_let_the_next_begin();
+    const uint64_t tiles = (plan.vectors + CR_DIGEST_TILE - 1) / CR_DIGEST_TILE;
+    uint64_t left = blockIdx.x < tiles ? (tiles - 1 - blockIdx.x) / plan.blocks + 1 : 0; /* tiles of this block */
+    if (left != 0) cr_digest_load(v, plan, body, blockIdx.x + (left - 1) * plan.blocks);
 #pragma unroll
     for (unsigned j = 0; j < CR_DIGEST_PARTS; j++)
 #pragma unroll
@@ -194,28 +212,14 @@ static __global__ void __launch_bounds__(CR_GPU_THREADS, CR_DIGEST_BLOCKS)
             b[j][u][0] = cr_digest_constants.b[j][u][0][lane];
             b[j][u][1] = cr_digest_constants.b[j][u][1][lane];
         }
-#pragma unroll
-    for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) { /* each thread its own: no barrier */
-        shared.row[j][0][threadIdx.x] = cr_digest_constants.row[j][warp][group][0];
-        shared.row[j][1][threadIdx.x] = cr_digest_constants.row[j][warp][group][1];
-        shared.block[j][threadIdx.x] = cr_digest_constants.block[j][threadIdx.x];
-    }
-    const uint64_t tiles = (plan.vectors + CR_DIGEST_TILE - 1) / CR_DIGEST_TILE;
-    uint64_t left = blockIdx.x < tiles ? (tiles - 1 - blockIdx.x) / plan.blocks + 1 : 0; /* tiles of this block */
-    for (; left != 0; left--) {
-        const uint64_t vector = (blockIdx.x + (left - 1) * plan.blocks) * CR_DIGEST_TILE + threadIdx.x;
-        const int64_t rest = (int64_t)(plan.vectors - vector);
-        const int some = (int)min(rest, (int64_t)CR_DIGEST_TILE);
-        uint4 v[CR_DIGEST_UNROLL];
-        if (plan.shift == 0)
-            cr_load<CR_DIGEST_UNROLL, false>(v, body + vector, 0, some);
-        else
-            cr_load<CR_DIGEST_UNROLL, true>(v, body + vector, plan.shift, some);
+    cr_digest_make_ready(args, shared);
+    while (left != 0) {
         uint32_t d[CR_DIGEST_PARTS][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
 #pragma unroll
         for (unsigned u = 0; u < CR_DIGEST_UNROLL; u++)
 #pragma unroll
             for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) cr_digest_mma(d[j], v[u], b[j][u][0], b[j][u][1]);
+        if (--left != 0) cr_digest_load(v, plan, body, blockIdx.x + (left - 1) * plan.blocks);
 #pragma unroll
         for (unsigned j = 0; j < CR_DIGEST_PARTS; j++)
 #pragma unroll
@@ -224,19 +228,17 @@ static __global__ void __launch_bounds__(CR_GPU_THREADS, CR_DIGEST_BLOCKS)
                 a[j][row] = cr_digest_fold(cr_digest_product(a[j][row], args.stride[j]) + x);
             }
     }
-    cr_digest_pair sum;
 #pragma unroll
     for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) {
-        sum.of[j] = 0;
+        sum[j] = 0;
 #pragma unroll
         for (unsigned row = 0; row < 2; row++)
-            sum.of[j] += cr_digest_product(cr_digest_product(a[j][row], (uint64_t)1 << 16 * pair), shared.row[j][row][threadIdx.x]);
-        sum.of[j] = cr_digest_fold(sum.of[j]);
+            sum[j] += cr_digest_product(cr_digest_turn(a[j][row], 16 * pair), shared.row[j][row][threadIdx.x]);
+        if (blockIdx.x == 0) sum[j] = cr_digest_fold(sum[j]) + cr_digest_edge(args, j);
     }
-    sum = cr_digest_block_sum(sum, shared);
+    const uint64_t mine = cr_digest_block_sum(sum, shared);
     cr_after_the_last();
-    if (threadIdx.x == 0) *cr_block_slot<cr_digest_pair>(args.fold, blockIdx.x) = sum;
-    if (cr_last_block(args.fold)) cr_digest_collect(args, shared);
+    if (threadIdx.x < 2 * CR_DIGEST_PARTS) cr_digest_tell(args, mine);
 }
 
 /* D: any type, whose bytes are folded as they lie. */

@@ -66,7 +66,13 @@ CR_DEVICE uint64_t cr_prod_bits(uint64_t bits) {
     if (D == CR_F64) return bits;
     uint32_t wide = (uint32_t)bits;
     if (D == CR_BF16) wide <<= 16;
-    if (D == CR_F16) { /* 2^112 is the difference of the exponents' biases */
+    if (D == CR_F8_E4M3) { /* 2^120 is the difference of the exponents' biases */
+        const uint32_t magnitude = wide & 0x7fu;
+        const uint32_t value = magnitude > cr_infinity(D) ? 0x7fc00000u : __float_as_uint(__uint_as_float(magnitude << 20) * 0x1p120f);
+        wide = value | (wide & 0x80u) << 24;
+    }
+    if (D == CR_F8_E5M2) wide <<= 8; /* then it is a float16 */
+    if (D == CR_F16 || D == CR_F8_E5M2) { /* 2^112 likewise */
         uint32_t magnitude = wide & 0x7fffu;
         uint32_t value = __float_as_uint(__uint_as_float(magnitude << 13) * 0x1p112f);
         if (magnitude >= 0x7c00u) value = 0x7f800000u | magnitude << 13;
@@ -110,7 +116,7 @@ CR_DEVICE uint64_t cr_prod_load(const uint8_t *p, bool aligned) {
     if (!aligned) return cr_load_one<(int)WIDTH>(p);
     if (WIDTH == 8) return *(const uint64_t *)p;
     if (WIDTH == 4) return *(const uint32_t *)p;
-    return *(const uint16_t *)p;
+    return WIDTH == 2 ? *(const uint16_t *)p : *p;
 }
 
 /* The block at data, of which n elements are there, `stride` bytes apart: its node (but for the place) in lane 0. All lanes together. */

@@ -20,13 +20,14 @@ struct cr_float_sum {
     static constexpr int SIZE = E::SIZE, UNROLL = U, BLOCKS = RESIDENT, LEVELS = Window::LEVELS, LANES = CR_GPU_VECTOR / SIZE;
     static constexpr int WARPS = CR_GPU_THREADS / 32;
     static constexpr bool SELF = true, CHUNKED = true, SQUARE = KIND == CR_SUM_SQUARE, WIDE = SIZE == 8, PAIR = SQUARE && WIDE;
-    static constexpr bool HALF = E::TOP == 31; /* one window takes every number */
+    static constexpr bool HALF = E::ONE_WINDOW;
     static constexpr int GROUP = Window::GROUP, MOST = Window::ADDS; /* before a drain; rows take more */
     /* Of the state: narrower types have as many as float32. */
     static constexpr int LIMBS = SQUARE ? (WIDE ? CR_F64_SQUARE_LIMBS : CR_F32_SQUARE_LIMBS) : WIDE ? CR_F64_LIMBS : CR_F32_LIMBS;
     static constexpr int GRID = SQUARE ? E::SQUARE_GRID : E::GRID;
-    /* All digits that there are, or (float64) those around a sample. */
-    static constexpr int DIGITS = HALF ? 5 : SQUARE ? 25 : WIDE ? 15 : 13, ROOM = cr_digits_room(DIGITS);
+    /* All digits that there are, and no more than the sum's limbs hold; or (float64) those around a sample. */
+    static constexpr int SPAN = 32 * (SQUARE ? E::SQUARE_LIMBS : E::SUM_LIMBS) / CR_DIGIT_BITS;
+    static constexpr int DIGITS = HALF ? (SPAN < 5 ? SPAN : 5) : SQUARE ? 25 : WIDE ? 15 : 13, ROOM = cr_digits_room(DIGITS);
     static_assert(DIGITS <= CR_SUM_DIGITS, "the state has no words for them");
 
     struct Shared {

@@ -105,7 +105,7 @@ template <> struct cr_burst_float<cr_f64> {
 
 /* One anchor, four elements at a time; the elements' bits taken for float64's, see E::scaled. */
 template <class E> struct cr_burst_float {
-    static constexpr bool HALF = E::TOP == 31;
+    static constexpr bool HALF = E::ONE_WINDOW;
     static constexpr int ABOVE = 12, SPAN = 42, WIDE = 0;
     static constexpr uint32_t REACH = HALF ? 0x7bff : ((uint32_t)SPAN << E::FIELD) - 1;
     uint32_t low, worst;
@@ -131,10 +131,15 @@ template <class E> struct cr_burst_float {
         }
     }
     CR_DEVICE void look(const uint4 &v) { E::glance(worst, v, low); }
-    CR_DEVICE static bool within(uint32_t w) { return (w & 0xffffu) <= REACH && w >> 16 <= REACH; }
+    CR_DEVICE static bool within(uint32_t w) { return E::SIZE == 1 ? w == 0 : (w & 0xffffu) <= REACH && w >> 16 <= REACH; }
     CR_DEVICE bool fits() const { return within(worst); }
     CR_DEVICE static bool welcome(const uint4 &v, uint32_t low) {
         bool all = true;
+        if constexpr (E::SIZE == 1) {
+            uint32_t special = 0;
+            E::glance(special, v, 0);
+            return special == 0;
+        }
 #pragma unroll
         for (int i = 0; i < 4; i++) {
 #pragma unroll
@@ -148,7 +153,7 @@ template <class E> struct cr_burst_float {
     CR_DEVICE void put(const uint4 &v, bool valid) {
         long long sum = 0;
 #pragma unroll
-        for (int e = 0; e < 8; e += 4) {
+        for (int e = 0; e < CR_GPU_VECTOR / E::SIZE; e += 4) {
             double s = anchor;
 #pragma unroll
             for (int i = 0; i < 4; i++) s = __dadd_rn(s, E::scaled(v, e + i));

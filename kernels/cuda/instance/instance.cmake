@@ -2,7 +2,7 @@
 # the rows of its own unit: it reads the table, and takes those (row.cuh).
 function(cured_cuda_instances out folder)
   set(files)
-  foreach(table fold axis)
+  foreach(table fold axis offsets)
     set(def ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${table}.def)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${def})
     file(STRINGS ${def} units REGEX "^CR_UNIT\\(")

@@ -1,5 +1,5 @@
-/* product: rows of fold.def and axis.def for several types at once, so that what is a product is written as one. Who includes a table
- * defines CR_FOLD (or CR_AXIS) and its …_SAME and …_AS, includes this once, and then the table.
+/* product: rows of fold.def, axis.def and offsets.def for several types at once, so that what is a product is written as one. Who includes a table
+ * defines CR_FOLD (or CR_AXIS, CR_OFFSETS) and its …_SAME and …_AS, includes this once, and then the table.
  *
  * Thread: none; macros only. Owner: nothing. */
 #ifndef CURED_KERNELS_CUDA_INSTANCE_PRODUCT_H
@@ -12,7 +12,8 @@
             row(unit, kind, CR_I32, __VA_ARGS__) row(unit, kind, CR_U64, __VA_ARGS__)                                  \
                 row(unit, kind, CR_I64, __VA_ARGS__) row(unit, kind, CR_F16, __VA_ARGS__)                              \
                     row(unit, kind, CR_BF16, __VA_ARGS__) row(unit, kind, CR_F32, __VA_ARGS__)                         \
-                        row(unit, kind, CR_F64, __VA_ARGS__)
+                        row(unit, kind, CR_F64, __VA_ARGS__) row(unit, kind, CR_F8_E4M3, __VA_ARGS__)                  \
+                            row(unit, kind, CR_F8_E5M2, __VA_ARGS__)
 #define CR_TYPES_INTS(row, unit, kind, ...)                                                                            \
     row(unit, kind, CR_BOOL, __VA_ARGS__) row(unit, kind, CR_U8, __VA_ARGS__) row(unit, kind, CR_I8, __VA_ARGS__)      \
         row(unit, kind, CR_U16, __VA_ARGS__) row(unit, kind, CR_I16, __VA_ARGS__) row(unit, kind, CR_U32, __VA_ARGS__) \
@@ -27,6 +28,8 @@
 #define CR_TYPES_FLOATS(row, unit, kind, ...)                                                                       \
     row(unit, kind, CR_F16, __VA_ARGS__) row(unit, kind, CR_BF16, __VA_ARGS__) row(unit, kind, CR_F32, __VA_ARGS__) \
         row(unit, kind, CR_F64, __VA_ARGS__)
+#define CR_TYPES_BYTES(row, unit, kind, ...) \
+    row(unit, kind, CR_F8_E4M3, __VA_ARGS__) row(unit, kind, CR_F8_E5M2, __VA_ARGS__)
 #define CR_TYPES_HALVES(row, unit, kind, ...) row(unit, kind, CR_F16, __VA_ARGS__) row(unit, kind, CR_BF16, __VA_ARGS__)
 #define CR_TYPES_F32_AND_F64(row, unit, kind, ...) \
     row(unit, kind, CR_F32, __VA_ARGS__) row(unit, kind, CR_F64, __VA_ARGS__)
@@ -45,6 +48,7 @@
 /* A row for each type of a list. */
 #define CR_FOLDS(unit, kind, types, ...) CR_TYPES_##types(CR_FOLD, unit, kind, __VA_ARGS__)
 #define CR_AXES(unit, kind, types, ...) CR_TYPES_##types(CR_AXIS, unit, kind, __VA_ARGS__)
+#define CR_SEGMENTS(unit, kind, types, ...) CR_TYPES_##types(CR_OFFSETS, unit, kind, __VA_ARGS__)
 
 /* Kinds of types whose kernel is another kind's: the unit is none. */
 #define CR_FOLDS_AS(kind, types, other) CR_TYPES_##types(CR_FOLD_OTHER, none, kind, other)

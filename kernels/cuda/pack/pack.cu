@@ -26,6 +26,10 @@ template <cr_dtype D> CR_CALLED void cr_call_float_prod() { cr_pack_float_prod<D
 
 template <bool SQUARE, bool ABSOLUTE> CR_DEVICE void cr_pack_sum_of(uint32_t dtype) {
     switch (dtype) {
+        case CR_F8_E4M3:
+            return cr_call_float_sum<cr_f8_e4m3, SQUARE>();
+        case CR_F8_E5M2:
+            return cr_call_float_sum<cr_f8_e5m2, SQUARE>();
         case CR_F16:
             return cr_call_float_sum<cr_f16, SQUARE>();
         case CR_BF16:
@@ -80,9 +84,7 @@ CR_DEVICE void cr_pack_bits_of(uint32_t dtype) {
             return cr_call_bits<CR_U32>();
         case CR_U64:
         case CR_I64:
-        case CR_F8_E4M3: // these and floats have no bit operations
-        case CR_F8_E5M2:
-        case CR_DTYPE_NONE:
+        case CR_DTYPE_NONE: // these and floats have no bit operations
         case CR_I128:
         case CR_BIGINT:
         case CR_DIGEST:

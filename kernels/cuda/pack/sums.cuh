@@ -26,10 +26,12 @@ struct cr_pack_digits {
         const uint64_t fraction = bits & ((1ull << E::MANTISSA) - 1);
         const uint32_t field = (uint32_t)(bits >> E::MANTISSA) & E::TOP;
         const bool negative = bits >> (8 * E::SIZE - 1) & 1;
-        if (field == E::TOP) {
-            special[0] += fraction != 0;
-            special[1] += fraction == 0 && !negative;
-            special[2] += fraction == 0 && negative;
+        const uint64_t magnitude = bits & ~(1ull << (8 * E::SIZE - 1));
+        if (magnitude >= E::INFINITE) {
+            const bool nan = fraction != 0;
+            special[0] += nan;
+            special[1] += !nan && !negative;
+            special[2] += !nan && negative;
             return;
         }
         uint64_t low = fraction | (uint64_t)(field != 0) << E::MANTISSA, high = 0;
@@ -136,7 +138,7 @@ struct cr_pack_sum {
         for (int j = 0; j < CR_PACK_VECTORS; j++) {
 #pragma unroll
             for (int e = 0; e < LANES; e += GROUP) group<TO>(acc, v[j], e, a);
-            if (E::PACKED) __syncwarp(); /* or all vectors' elements are unpacked first, into too many registers */
+            if (E::SIZE <= 2) __syncwarp(); /* or all vectors' elements are unpacked first, into too many registers */
         }
 #pragma unroll
         for (int level = 0; level < TO; level++) {
@@ -152,7 +154,7 @@ struct cr_pack_sum {
         return (E::PACKED ? max(most >> 16, most & 0xffffu) : most) >> E::FIELD;
     }
     CR_DEVICE static void clear_signs(uint4 (&v)[CR_PACK_VECTORS]) {
-        constexpr uint32_t even = E::SIZE == 8 ? ~0u : E::PACKED ? 0x7fff7fffu : 0x7fffffffu, odd = even & 0x7fffffffu;
+        constexpr uint32_t even = E::SIZE == 8 ? ~0u : E::SIZE == 1 ? 0x7f7f7f7fu : E::PACKED ? 0x7fff7fffu : 0x7fffffffu, odd = even & 0x7fffffffu;
 #pragma unroll
         for (int j = 0; j < CR_PACK_VECTORS; j++) v[j] = make_uint4(v[j].x & even, v[j].y & odd, v[j].z & even, v[j].w & odd);
     }
@@ -168,7 +170,7 @@ struct cr_pack_sum {
         const int a = Window::place(max((int)top - Window::SLACK, 0)); /* it adds that slack: here the top is known */
         if (__all_sync(CR_EVERYONE, Window::inside(seen, Window::bounds(a, 0)))) {
             fits<LEVELS>(v, a);
-        } else if (LEVELS < 3 && E::TOP != 31 && __all_sync(CR_EVERYONE, Window::inside(seen, Window::bounds(a, 1)))) {
+        } else if (LEVELS < 3 && !E::ONE_WINDOW && __all_sync(CR_EVERYONE, Window::inside(seen, Window::bounds(a, 1)))) {
             fits<LEVELS < 3 ? LEVELS + 1 : LEVELS>(v, a);
         } else {
             if (SQUARE) cr_call_digits<E, CR_SUM_SQUARE>();

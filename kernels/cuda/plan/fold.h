@@ -15,6 +15,7 @@
 extern "C" {
 #endif
 
+#include "kernels/core/mask.h"
 #include "kernels/core/partial.h"
 #include "kernels/cuda/plan/shapes.h"
 
@@ -56,6 +57,7 @@ typedef struct cr_gpu_state {
     unsigned long long mail[CR_MAIL_LETTERS][CR_GPU_MAX_BLOCKS][2];
     cr_sum_state sums[CR_KNOWN_SUMS];
     cr_prod_state prod;
+    unsigned long long kept; /* elements that a mask lets count */
     struct {
         uint64_t align;
         uint8_t bytes[CR_GPU_SLOT_BYTES - 8];
@@ -77,6 +79,7 @@ typedef struct cr_fold_slot {
     cr_partial partial;
     cr_sum_found sums[CR_KNOWN_SUMS];
     uint32_t blocks;
+    uint64_t kept; /* of a masked fold: how many elements count */
 } cr_fold_slot;
 
 /* A kernel's argument, passed by value. What every kernel asks for comes first: the constant cache has lines of 64 bytes, and the first
@@ -92,6 +95,7 @@ typedef struct cr_fold_args {
     bool wary;    /* a fold before it was hard: by what loses least if this one is, too */
     bool apart;   /* no fold that may still run has the same counter: this one may work while that one ends */
     uint8_t counter;
+    cr_mask mask; /* in device memory; an element of data, an element of it */
 } cr_fold_args;
 
 /* Enqueues on a cudaStream_t; gives a cudaError_t. */
@@ -104,7 +108,10 @@ bool cr_fold_takes(cr_dtype dtype, uint32_t families);
 enum { CR_FOLD_LAUNCHES = 8 };
 cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, uint32_t wants, cr_fold_launcher out[CR_FOLD_LAUNCHES],
                             uint32_t *count, cr_error *error);
-/* Sets up args for n elements at data (device or mapped host memory). */
+/* The same for a masked fold, which has a launch for each family, and leaves slot->kept. */
+cr_status cr_fold_masked_launchers(cr_dtype dtype, uint32_t families, cr_fold_launcher out[CR_FOLD_LAUNCHES],
+                                   uint32_t *count, cr_error *error);
+/* Sets up args for n elements at data (device or mapped host memory), without a mask. */
 void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint64_t n, uint64_t index,
                      uint32_t multiprocessors, cr_gpu_state *state, cr_fold_slot *slot);
 /* Once, of a slot in host memory whose launches are done: makes slot->partial the partial of those n elements. */

@@ -33,6 +33,10 @@ enum kind {
     list_sumsq,
     sum_answered, /* axis/answer.h */
     sumsq_answered,
+    masked_counts, /* walk/masked.cuh */
+    masked_sum,
+    masked_sumabs,
+    masked_sumsq,
     KINDS
 };
 
@@ -88,6 +92,15 @@ static cr_fold_launcher launcher_of(uint32_t family, cr_dtype dtype, uint32_t wa
             break;
     }
     return NULL;
+}
+
+/* The kernel of a family under a mask, where zeros are nothing to the family; NULL: there is none. */
+static cr_fold_launcher masked_launcher_of(uint32_t family, cr_dtype dtype) {
+    return family == CR_FAM_COUNTS   ? kernels[masked_counts][dtype]
+           : family == CR_FAM_SUM    ? kernels[masked_sum][dtype]
+           : family == CR_FAM_SUMABS ? kernels[masked_sumabs][dtype]
+           : family == CR_FAM_SUMSQ  ? kernels[masked_sumsq][dtype]
+                                     : NULL;
 }
 
 cr_fold_launcher cr_list_launcher(cr_dtype dtype, uint32_t family) {
@@ -153,6 +166,22 @@ cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, uint32_t wants, c
     return CR_OK;
 }
 
+cr_status cr_fold_masked_launchers(cr_dtype dtype, uint32_t families, cr_fold_launcher out[CR_FOLD_LAUNCHES],
+                                   uint32_t *count, cr_error *error) {
+    *count = 0;
+    if (families == 0) families = CR_FAM_COUNTS; /* how many elements count, alone */
+    for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
+        if (!(families & family)) continue;
+        const cr_fold_launcher launcher = masked_launcher_of(family, dtype);
+        if (launcher == NULL)
+            return cr_fail(error, CR_UNIMPLEMENTED,
+                           "mask: a GPU takes one for sums and counts alone, not for family %u of dtype %s", family,
+                           cr_dtype_name(dtype));
+        out[(*count)++] = launcher;
+    }
+    return CR_OK;
+}
+
 void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint64_t n, uint64_t index,
                      uint32_t multiprocessors, cr_gpu_state *state, cr_fold_slot *slot) {
     args->data = data;
@@ -162,6 +191,7 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
     args->multiprocessors = multiprocessors;
     args->follows = args->wary = args->apart = false;
     args->counter = 0;
+    args->mask = (cr_mask){.kind = CR_MASK_NONE};
     args->state = state;
     args->slot = slot;
 }

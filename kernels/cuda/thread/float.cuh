@@ -46,12 +46,17 @@ template <uint32_t INFINITE> CR_DEVICE void cr_strip_halves(uint32_t &found, uin
     }
 }
 
-/* What follows from a type's format, see kernels/core/float.h and anchor.h. */
-#define CR_FORMAT(SYMBOL)                                                                                                    \
+/* What follows from a type's format, see kernels/core/float.h and anchor.h. ONE_WINDOW: it takes every number. INFINITE: the least
+ * magnitude that is no number. */
+#define CR_FORMAT_ALONE(SYMBOL)                                                                                              \
     static constexpr int SIZE = CR_##SYMBOL##_BYTES, MANTISSA = CR_##SYMBOL##_MANTISSA, BIAS = CR_##SYMBOL##_BIAS,           \
                          TOP = CR_##SYMBOL##_TOP, GRID = CR_##SYMBOL##_GRID, SQUARE_GRID = CR_##SYMBOL##_SQUARE_GRID,        \
-                         SUM_LIMBS = CR_##SYMBOL##_LIMBS, SQUARE_LIMBS = CR_##SYMBOL##_SQUARE_LIMBS,                         \
-                         LEVELS = CR_##SYMBOL##_LEVELS, SQUARE_LEVELS = CR_##SYMBOL##_SQUARE_LEVELS,                         \
+                         SUM_LIMBS = CR_##SYMBOL##_LIMBS, SQUARE_LIMBS = CR_##SYMBOL##_SQUARE_LIMBS;                         \
+    static constexpr bool ONE_WINDOW = TOP <= 31, INFINITIES = !CR_##SYMBOL##_ONE_NAN;                                       \
+    static constexpr uint64_t INFINITE = ((uint64_t)TOP << MANTISSA) + (INFINITIES ? 0 : (1 << MANTISSA) - 1)
+#define CR_FORMAT(SYMBOL)                                                                                                    \
+    CR_FORMAT_ALONE(SYMBOL);                                                                                                 \
+    static constexpr int LEVELS = CR_##SYMBOL##_LEVELS, SQUARE_LEVELS = CR_##SYMBOL##_SQUARE_LEVELS,                         \
                          MOST = CR_##SYMBOL##_MOST, SQUARE_MOST = CR_##SYMBOL##_SQUARE_MOST,                                 \
                          SQUARE_LOWEST = CR_##SYMBOL##_SQUARE_LOWEST
 
@@ -169,6 +174,41 @@ struct cr_f16 {
     }
 };
 
+/* Floats of one byte. All that is to be seen of them is whether there is a NaN or an infinity: then a byte's top bit is set. */
+template <class E> struct cr_bytes {
+    static constexpr bool PACKED = false;
+    CR_DEVICE static uint32_t special(uint32_t w) { return ((w & 0x7f7f7f7fu) + (0x80u - (uint32_t)E::INFINITE) * 0x01010101u) & 0x80808080u; }
+    CR_DEVICE static void glance(uint32_t &worst, const uint4 &v, uint32_t) {
+        worst |= special(v.x) | special(v.y) | special(v.z) | special(v.w);
+    }
+    CR_DEVICE static void look(cr_span &span, const uint4 &v) { glance(span.most, v, 0); }
+    CR_DEVICE static void strip_word(uint32_t &found, uint32_t &w) {
+        for (uint32_t left = special(w); left != 0; left &= left - 1) {
+            const uint32_t at = (uint32_t)__ffs((int)left) - 8, byte = w >> at & 0xffu;
+            found += cr_count_special(!E::INFINITIES || (byte & 0x7fu) != E::INFINITE, byte >> 7);
+            w &= ~(0xffu << at);
+        }
+    }
+    CR_DEVICE static void strip(uint32_t &found, uint4 &v) {
+        strip_word(found, v.x), strip_word(found, v.y), strip_word(found, v.z), strip_word(found, v.w);
+    }
+    CR_DEVICE static double scaled(const uint4 &v, int e) {
+        const uint32_t word = cr_word(v, (unsigned)e / 4);
+        const int upper = (int)(e % 4 == 3 ? word : word << (24 - 8 * (e % 4)));
+        return __hiloint2double(upper >> (4 + E::MANTISSA) & (int)(0x80000000u | 0x7fu << (20 - E::MANTISSA)), 0);
+    }
+    CR_DEVICE static double lane(const uint4 &v, int e) { return __dmul_rn(scaled(v, e), __hiloint2double((1023 - E::SCALE) << 20, 0)); }
+    CR_DEVICE static double value(uint64_t bits) { return lane(make_uint4((uint32_t)bits, 0, 0, 0), 0); }
+};
+struct cr_f8_e4m3 : cr_bytes<cr_f8_e4m3> {
+    CR_FORMAT_ALONE(F8_E4M3);
+    static constexpr int FIELD = MANTISSA, SCALE = BIAS - 1023, LEVELS = 1, SQUARE_LEVELS = 1, MOST = 0, SQUARE_MOST = 0, SQUARE_LOWEST = 0;
+};
+struct cr_f8_e5m2 : cr_bytes<cr_f8_e5m2> {
+    CR_FORMAT_ALONE(F8_E5M2);
+    static constexpr int FIELD = MANTISSA, SCALE = BIAS - 1023, LEVELS = 1, SQUARE_LEVELS = 2, MOST = 0, SQUARE_MOST = 0, SQUARE_LOWEST = 0;
+};
+
 /* Additions to an anchor before it is drained: 4,094 at most, and half as many of a float64's squares. Tests have fewer. */
 #if !defined(CR_SUM_ADDS)
 #define CR_SUM_ADDS 4094
@@ -177,7 +217,7 @@ struct cr_f16 {
 /* Anchors of type E for sums, or for squares. GROUP elements are added to an anchor before its bits go to the accumulator: that
  * takes log2(GROUP) binades from the window's top and from the step between anchors, and most of the instructions. */
 template <class E, int KIND> struct cr_window {
-    static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, WIDE = E::SIZE == 8, HALF = E::TOP == 31;
+    static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, WIDE = E::SIZE == 8, HALF = E::ONE_WINDOW;
     /* A float64's square is two numbers: it starts at two levels, ends at two, and passes twice through those between. */
     static constexpr int LEVELS = SQUARE ? E::SQUARE_LEVELS : E::LEVELS;
     static constexpr int GROUP = WIDE ? (SQUARE ? 1 : 2) : 4, BITS = GROUP == 4 ? 2 : GROUP == 2 ? 1 : 0;
@@ -189,7 +229,7 @@ template <class E, int KIND> struct cr_window {
     static constexpr int SLACK = 3; /* binades above the largest magnitude that they are placed by */
     static constexpr int ADDS = WIDE && SQUARE ? CR_SUM_ADDS / 2 - 1 : CR_SUM_ADDS;
 
-    /* The exponent of the first anchor's unit, for a largest exponent field. Float16 has one for all. */
+    /* The exponent of the first anchor's unit, for a largest exponent field. Types with few exponents have one for all. */
     CR_DEVICE static int place(int top_field) {
         if (HALF) return SQUARE ? E::SQUARE_GRID + BELOW : E::GRID;
         int top = max(top_field, 1) - E::BIAS + SLACK;
@@ -202,7 +242,7 @@ template <class E, int KIND> struct cr_window {
         int most = min(E::BIAS + (SQUARE ? (a + 49 - BITS) >> 1 : a + 50 - BITS), E::TOP - 1);
         int least = max(E::BIAS + E::MANTISSA + (SQUARE ? (last + 1) >> 1 : last), LOWEST);
         cr_span found;
-        found.most = ((uint32_t)(most + 1) << E::FIELD) - 1;
+        found.most = HALF ? (uint32_t)E::INFINITE - 1 : ((uint32_t)(most + 1) << E::FIELD) - 1;
         found.least = HALF || least <= 1 ? 0 : ((uint32_t)least << E::FIELD) - 1;
         if (more && last + SCALE < CR_F64_LEAST) found.most = 0, found.least = ~0u; /* that anchor would be denormal */
         return found;
@@ -214,6 +254,7 @@ template <class E, int KIND> struct cr_window {
         return E::PACKED ? least * 0x10001u : 2 * least;
     }
     CR_DEVICE static bool near(uint32_t worst, const cr_span &bounds) {
+        if (E::SIZE == 1) return worst == 0;
         if (!E::PACKED) return worst <= 2 * bounds.most + 1 - low(bounds);
         uint32_t reach = bounds.most - (low(bounds) & 0xffff);
         return (worst & 0xffff) <= reach && worst >> 16 <= reach;
@@ -222,7 +263,7 @@ template <class E, int KIND> struct cr_window {
     /* The most and the least of a lane's halves, and whether what is seen has a NaN or an infinity, or is inside. */
     CR_DEVICE static uint32_t largest(uint32_t most) { return E::PACKED ? max(most >> 16, most & 0xffff) : most; }
     CR_DEVICE static uint32_t smallest(uint32_t least) { return E::PACKED ? min(least >> 16, least & 0xffff) : least; }
-    CR_DEVICE static bool special(uint32_t most) { return largest(most) >> E::FIELD >= (uint32_t)E::TOP; }
+    CR_DEVICE static bool special(uint32_t most) { return E::SIZE == 1 ? most != 0 : largest(most) >> E::FIELD >= (uint32_t)E::TOP; }
     CR_DEVICE static bool within(const cr_span &seen, const cr_span &bounds) {
         return seen.most <= bounds.most && seen.least >= bounds.least;
     }

@@ -223,10 +223,48 @@ struct cr_best_of_doubles {
     }
 };
 
+/* The same for floats of one byte, for which there are no instructions: as keys that are signed bytes, and so as cr_best_of has these.
+ * A NaN is seen apart. NUMBERS: it becomes a key that no number has, to which every number is better. */
+template <cr_dtype D, bool MOST, bool NUMBERS>
+struct cr_best_of_bytes {
+    static constexpr uint32_t NONE = MOST ? 0x80u : 0x7fu;
+    cr_best_of<CR_I8, MOST, false> keys;
+    uint32_t met;
+
+    cr_best_of_bytes() = default;
+    CR_DEVICE explicit cr_best_of_bytes(const uint4 &v) : cr_best_of_bytes(v.x) {
+        cr_best_of_bytes other(v.z);
+        also(cr_best_of_bytes(v.y));
+        other.also(cr_best_of_bytes(v.w));
+        also(other);
+    }
+    CR_DEVICE explicit cr_best_of_bytes(uint32_t w) : keys(key_of(w)), met(cr_nan_bytes<D>(w)) {}
+    static CR_DEVICE uint32_t key_of(uint32_t w) {
+        const uint32_t key = w ^ (cr_sign_bytes(w) & 0x7f7f7f7fu);
+        if (!NUMBERS) return key;
+        const uint32_t nan = cr_sign_bytes(cr_nan_bytes<D>(w));
+        return (key & ~nan) | (nan & NONE * 0x01010101u);
+    }
+    CR_DEVICE void also(const cr_best_of_bytes &x) {
+        keys.also(x.keys);
+        met |= x.met;
+    }
+    CR_DEVICE void choose(bool other, const cr_best_of_bytes &x) {
+        keys.choose(other, x.keys);
+        met = other ? x.met : met;
+    }
+    CR_DEVICE bool nan() const { return met != 0; }
+    CR_DEVICE bool holds(const cr_best_of_bytes &x) const { return rank() == x.rank(); }
+    CR_DEVICE uint32_t rank() const {
+        const uint32_t found = keys.rank(), none = MOST ? ~(NONE ^ 0x80u) : NONE ^ 0x80u;
+        return NUMBERS && found == none ? CR_NO_RANK(uint32_t) : found;
+    }
+};
+
 /* ALONE: what is sought is either the least or the most, not both. */
 template <cr_dtype D, bool MOST, bool NUMBERS, bool WIDE, bool ALONE = false>
 struct cr_best_types {
-    typedef cr_best_of<D, MOST, NUMBERS> best;
+    typedef std::conditional_t<cr_is_float(D) && cr_width(D) == 1, cr_best_of_bytes<D, MOST, NUMBERS>, cr_best_of<D, MOST, NUMBERS>> best;
     typedef uint32_t rank;
 };
 template <cr_dtype D, bool MOST, bool NUMBERS, bool ALONE>
@@ -243,6 +281,7 @@ CR_DEVICE uint32_t cr_hits(uint32_t w, uint32_t bits) {
         if (!NAN_WANTED) return cr_nonzero_halves(w ^ bits * 0x00010001u) ^ 0x80008000u;
         return ((w & 0x7fff7fffu) + (0x7fffu - (uint32_t)cr_infinity(D)) * 0x00010001u) & 0x80008000u;
     }
+    if (cr_is_float(D) && NAN_WANTED) return cr_nan_bytes<D>(w);
     if (D == CR_BOOL) return cr_nonzero_bytes(w) ^ (bits ? 0 : 0x80808080u);
     return cr_nonzero_bytes(w ^ bits * 0x01010101u) ^ 0x80808080u;
 }

@@ -17,20 +17,31 @@ enum { CR_WARP = 32, CR_WARPS = CR_GPU_THREADS / CR_WARP };
 #define CR_EVERYONE 0xffffffffu
 
 static constexpr unsigned cr_width(cr_dtype d) { /* bytes */
-    return d <= CR_I8                                   ? 1
-           : d <= CR_I16 || d == CR_F16 || d == CR_BF16 ? 2
-           : d == CR_U64 || d == CR_I64 || d == CR_F64  ? 8
-                                                        : 4;
+    return d <= CR_I8 || d == CR_F8_E4M3 || d == CR_F8_E5M2 ? 1
+           : d <= CR_I16 || d == CR_F16 || d == CR_BF16     ? 2
+           : d == CR_U64 || d == CR_I64 || d == CR_F64      ? 8
+                                                            : 4;
 }
 static constexpr bool cr_is_float(cr_dtype d) { return d >= CR_F16; }
 static constexpr bool cr_is_signed(cr_dtype d) { return d == CR_I8 || d == CR_I16 || d == CR_I32 || d == CR_I64; }
 /* CASE(type) for each: what a kernel is compiled for. */
 #define CR_INTEGER_TYPES(CASE) \
     CASE(CR_BOOL) CASE(CR_U8) CASE(CR_I8) CASE(CR_U16) CASE(CR_I16) CASE(CR_U32) CASE(CR_I32) CASE(CR_U64) CASE(CR_I64)
-#define CR_FLOAT_TYPES(CASE) CASE(CR_F16) CASE(CR_BF16) CASE(CR_F32) CASE(CR_F64)
-/* The bits of +inf. */
+#define CR_FLOAT_TYPES(CASE) CASE(CR_F8_E4M3) CASE(CR_F8_E5M2) CASE(CR_F16) CASE(CR_BF16) CASE(CR_F32) CASE(CR_F64)
+/* The bits beyond which there are only NaNs: those of +inf, or where a type has none, of its largest number. */
 static constexpr uint64_t cr_infinity(cr_dtype d) {
-    return d == CR_F16 ? 0x7c00 : d == CR_BF16 ? 0x7f80 : d == CR_F32 ? 0x7f800000u : 0x7ff0000000000000u;
+    return d == CR_F8_E4M3   ? 0x7e
+           : d == CR_F8_E5M2 ? 0x7c
+           : d == CR_F16     ? 0x7c00
+           : d == CR_BF16    ? 0x7f80
+           : d == CR_F32     ? 0x7f800000u
+                             : 0x7ff0000000000000u;
+}
+static constexpr bool cr_has_infinity(cr_dtype d) { return d != CR_F8_E4M3; }
+/* Of floats of one byte: the top bit of each byte that is a NaN, and nothing else. */
+template <cr_dtype D>
+CR_DEVICE uint32_t cr_nan_bytes(uint32_t w) {
+    return ((w & 0x7f7f7f7fu) + (0x7fu - (uint32_t)cr_infinity(D)) * 0x01010101u) & 0x80808080u;
 }
 
 /* By value: a conditional over array elements would choose an address, and the array would lie in memory. */

@@ -24,6 +24,7 @@ template <> struct cr_burst_float_bins<cr_f64> : cr_digits<cr_f64, false, 5, 132
 /* A whole element; at a multiple of its size. */
 template <class E> CR_DEVICE uint64_t cr_burst_float_load(const uint8_t *from) {
     if (E::SIZE == 8) return *reinterpret_cast<const uint64_t *>(from);
+    if (E::SIZE == 1) return *from;
     return E::SIZE == 4 ? *reinterpret_cast<const uint32_t *>(from) : *reinterpret_cast<const uint16_t *>(from);
 }
 /* Element i of those before and after the vectors. */
@@ -34,7 +35,7 @@ template <class E> CR_DEVICE uint64_t cr_burst_float_edge(const cr_fold_args &ar
 /* The same element in every place. */
 template <class E> CR_DEVICE uint4 cr_burst_float_copies(uint64_t bits) {
     uint32_t low = (uint32_t)bits;
-    if (E::SIZE == 2) low *= 0x10001u;
+    if (E::SIZE <= 2) low *= E::SIZE == 1 ? 0x01010101u : 0x10001u;
     const uint32_t high = E::SIZE == 8 ? (uint32_t)(bits >> 32) : low;
     return make_uint4(low, high, low, high);
 }
@@ -104,7 +105,7 @@ CR_CALLED bool cr_burst_float_again(const cr_fold_args &args, uint32_t first, ui
     uint32_t special = 0;
     bool hard = false;
     cr_burst_float<E> sum;
-    sum.place(E::TOP == 31 ? make_uint4(0, 0, 0, 0) : body[vectors / 2]);
+    sum.place(E::ONE_WINDOW ? make_uint4(0, 0, 0, 0) : body[vectors / 2]);
     Bins::clear(bins);
     if (first < args.plan.head + args.plan.tail) {
         hard = true;
@@ -209,7 +210,7 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, CR_GPU_BLOCKS_PER_SM) cr_burst
     const uint32_t per = LONG ? told.per : CR_GPU_THREADS * V, first = blockIdx.x * per + threadIdx.x;
     const uint32_t vectors = told.vectors, end = LONG ? min(first - threadIdx.x + per, vectors) : vectors;
     const bool edge = first < told.singles;
-    const uint4 sample = E::TOP == 31 ? make_uint4(0, 0, 0, 0) : body[vectors / 2];
+    const uint4 sample = E::ONE_WINDOW ? make_uint4(0, 0, 0, 0) : body[vectors / 2];
     uint4 v[V];
     cr_burst_float_fetch(v, body, first, end);
     uint64_t lone = 0;

@@ -1,0 +1,188 @@
+/* segments: answers of segments by offsets, to host memory or device memory. Offsets lie in device memory, or are copied there.
+ *
+ * Wrong offsets are found by the kernels. Who waits for the answers is told the first that is wrong: the offsets are then copied and
+ * looked at by the CPU, because that is rare.
+ * Thread: any. Owner: the room, or a graph. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/caller/internal.h"
+#include "kernels/cuda/offsets/offsets.h"
+
+enum { ALIGN = 256 };
+
+static uint64_t bytes_of_offsets(const cr_offsets *offsets) {
+    return (offsets->count + 1) * cr_dtype_size(offsets->dtype);
+}
+
+static cr_status check(const cr_gpu_segments *s, cr_error *error) {
+    const cr_gpu_axis *axis = &s->axis;
+    if (s->offsets.count > UINT32_MAX)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "offsets: more than 2^32 answers at once");
+    for (uint32_t k = 0; k < axis->op_count; k++)
+        if (!cr_segments_takes(axis->ops[k], axis->dtype, &axis->finish))
+            return cr_fail(
+                error, CR_UNIMPLEMENTED,
+                "ops: the GPU has no kernel for %s of %s by offsets; it has sums, means, norms and variances "
+                "of f16, bf16, f32 and f64: reduce a copy in host memory",
+                cr_op_name(axis->ops[k]), cr_dtype_name(axis->dtype));
+    return CR_OK;
+}
+
+/* Whether the kernels read the offsets where they lie. */
+static cr_status find_offsets(const cr_offsets *offsets, const cr_visit *visit, bool *here, cr_error *error) {
+    struct cudaPointerAttributes found;
+    const cudaError_t failure = cudaPointerGetAttributes(&found, offsets->data);
+    if (failure != cudaSuccess) return cr_caller_error((int)failure, "offsets", error);
+    *here = found.type == cudaMemoryTypeDevice || found.type == cudaMemoryTypeManaged;
+    if (found.type == cudaMemoryTypeDevice && found.device != visit->device)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "offsets: they lie on GPU %d, the array on GPU %d", found.device,
+                       visit->device);
+    if (*here && (uintptr_t)offsets->data % cr_dtype_size(offsets->dtype) != 0)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "offsets: %p is no multiple of %zu", (const void *)offsets->data,
+                       cr_dtype_size(offsets->dtype));
+    if (!*here && visit->captured)
+        return cr_fail(error, CR_FAILED_PRECONDITION,
+                       "offsets: the stream is captured, and a graph would read host memory later: put them in device "
+                       "memory");
+    return CR_OK;
+}
+
+/* The offsets where the kernels find them. */
+static cr_status bring_offsets(cr_room *room, const cr_visit *visit, cr_offsets *offsets, cr_error *error) {
+    const uint64_t bytes = bytes_of_offsets(offsets);
+    cr_status status = cr_room_grow(&room->offsets, &room->offset_bytes, bytes, visit->stream, error);
+    if (status != CR_OK) return status;
+    const cudaError_t failure =
+        cudaMemcpyAsync(room->offsets, offsets->data, bytes, cudaMemcpyHostToDevice, visit->stream);
+    offsets->data = room->offsets;
+    return cr_caller_error((int)failure, "offsets", error);
+}
+
+static cr_status put(const cr_gpu_segments *s, const cr_visit *visit, uint8_t *scratch, void *const *out,
+                     unsigned long long *wrong, cr_error *error) {
+    cudaError_t failure = cudaMemsetAsync(wrong, 0, sizeof *wrong, visit->stream);
+    if (failure == cudaSuccess)
+        failure = (cudaError_t)cr_segments_enqueue(s, visit->multiprocessors, out, scratch, wrong, visit->stream);
+    return cr_caller_error((int)failure, "offsets", error);
+}
+
+/* ---- To host memory ---- */
+
+/* Says which offset is wrong: of those in device memory by a copy. */
+static cr_status say_wrong(const cr_gpu_segments *s, const cr_visit *visit, cr_error *error) {
+    const uint64_t bytes = bytes_of_offsets(&s->offsets);
+    cr_offsets copy = s->offsets;
+    cr_status status = CR_OK;
+    void *own = malloc(bytes);
+    if (own == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "offsets: no memory to look for the wrong one");
+    cudaError_t failure = cudaMemcpyAsync(own, copy.data, bytes, cudaMemcpyDefault, visit->stream);
+    if (failure == cudaSuccess) failure = cudaStreamSynchronize(visit->stream);
+    copy.data = own;
+    status = cr_caller_error((int)failure, "offsets", error);
+    if (status == CR_OK) status = cr_offsets_check(&copy, s->axis.shape.n, error);
+    if (status == CR_OK) status = cr_fail(error, CR_INVALID_ARGUMENT, "offsets: they changed while they were read");
+    free(own);
+    return status;
+}
+
+static uint64_t bytes_of_answers(const cr_gpu_segments *s, uint32_t k) {
+    cr_gpu_axis answers = s->axis;
+    answers.shape = (cr_shape){s->offsets.count, 1, 1};
+    return cr_axis_bytes(&answers, k);
+}
+
+static uint64_t lay_out(const cr_gpu_segments *s, uint64_t at[CR_GPU_AXIS_OPS]) {
+    cr_gpu_axis answers = s->axis;
+    answers.to = NULL;
+    answers.shape = (cr_shape){s->offsets.count, 1, 1};
+    return cr_axis_lay_out(&answers, at);
+}
+
+/* Enqueues the copies of what is wrong and of the answers; small ones by one, through pinned memory, so that no copy waits. */
+static cr_status fetch(cr_room *room, const cr_gpu_segments *s, const cr_visit *visit, const uint64_t *at,
+                       void *const *results, uint64_t bytes, cr_error *error) {
+    const bool small = bytes <= CR_ROOM_SMALL;
+    cudaError_t failure = cudaMemcpyAsync(room->small, room->answers, small ? bytes : sizeof(unsigned long long),
+                                          cudaMemcpyDeviceToHost, visit->stream);
+    for (uint32_t k = 0; k < s->axis.op_count && !small && failure == cudaSuccess; k++)
+        failure = cudaMemcpyAsync(results[k], room->answers + at[k], bytes_of_answers(s, k), cudaMemcpyDeviceToHost,
+                                  visit->stream);
+    if (failure == cudaSuccess) failure = cudaEventRecord(room->last, visit->stream);
+    return cr_caller_error((int)failure, "offsets", error);
+}
+
+static cr_status run(cr_room *room, const cr_visit *visit, cr_gpu_segments *s, bool here, void *const *results,
+                     cr_error *error) {
+    uint64_t at[CR_GPU_AXIS_OPS];
+    void *out[CR_GPU_AXIS_OPS];
+    unsigned long long wrong = 0;
+    const uint64_t bytes = lay_out(s, at);
+    cr_status status = here ? CR_OK : bring_offsets(room, visit, &s->offsets, error);
+    if (status == CR_OK) status = cr_room_grow(&room->answers, &room->answer_bytes, bytes, visit->stream, error);
+    if (status == CR_OK)
+        status = cr_caller_need_bytes(room, cr_segments_scratch(s, visit->multiprocessors), visit, error);
+    for (uint32_t k = 0; k < s->axis.op_count && status == CR_OK; k++) out[k] = room->answers + at[k];
+    if (status == CR_OK) status = put(s, visit, room->scratch, out, (unsigned long long *)(void *)room->answers, error);
+    if (status == CR_OK) status = fetch(room, s, visit, at, results, bytes, error);
+    if (status == CR_OK) status = cr_room_wait(room, room->last, error);
+    if (status == CR_OK) memcpy(&wrong, room->small, sizeof wrong);
+    for (uint32_t k = 0; k < s->axis.op_count && status == CR_OK && wrong == 0 && bytes <= CR_ROOM_SMALL; k++)
+        memcpy(results[k], room->small + at[k], bytes_of_answers(s, k));
+    return status == CR_OK && wrong != 0 ? say_wrong(s, visit, error) : status;
+}
+
+/* ---- To device memory ---- */
+
+/* Where nobody asks, what is wrong is told to the head's padding, which nobody reads. */
+static unsigned long long *place_of(void *status, uint8_t *scratch) {
+    return status != NULL ? status : (void *)&((cr_axis_head *)(void *)scratch)->pad[1];
+}
+
+static cr_status put_in_graph(const cr_gpu_segments *s, const cr_visit *visit, void *status, cr_error *error) {
+    void *scratch = NULL;
+    const cr_status made =
+        cr_caller_own(visit, cr_segments_scratch(s, visit->multiprocessors), sizeof(cr_axis_head), &scratch, error);
+    return made != CR_OK ? made : put(s, visit, scratch, s->axis.to, place_of(status, scratch), error);
+}
+
+static cr_status put_in_room(cr_room *room, const cr_visit *visit, cr_gpu_segments *s, bool here, void *state,
+                             cr_error *error) {
+    cr_status status =
+        here ? CR_OK : cr_offsets_check(&s->offsets, s->axis.shape.n, error); /* nobody waits to be told */
+    if (status == CR_OK && !here) status = bring_offsets(room, visit, &s->offsets, error);
+    if (status == CR_OK)
+        status = cr_caller_need_bytes(room, cr_segments_scratch(s, visit->multiprocessors), visit, error);
+    if (status == CR_OK) status = put(s, visit, room->scratch, s->axis.to, place_of(state, room->scratch), error);
+    if (status == CR_OK) status = cr_caller_error((int)cudaEventRecord(room->last, visit->stream), "event", error);
+    return status;
+}
+
+cr_status cr_caller_segments(const cr_gpu_segments *segments, void *stream, void *const *results, void *state,
+                             cr_error *error) {
+    cr_visit visit;
+    cr_room *room = NULL;
+    cr_gpu_segments own = *segments;
+    bool here = false;
+    cr_status status = check(segments, error);
+    if (status != CR_OK || own.offsets.count == 0) return status;
+    status = cr_caller_enter(&visit, own.axis.shape.n != 0 ? own.axis.data : NULL, stream, error);
+    if (status != CR_OK) return status;
+    if (results != NULL) status = cr_caller_check_wait(&visit, error);
+    if (status == CR_OK) status = find_offsets(&own.offsets, &visit, &here, error);
+    if (status == CR_OK && visit.captured) {
+        status = put_in_graph(&own, &visit, state, error);
+    } else if (status == CR_OK) {
+        status = cr_room_take(&visit, &room, error);
+        if (status == CR_OK) {
+            pthread_mutex_lock(&room->mutex);
+            status = results != NULL ? run(room, &visit, &own, here, results, error)
+                                     : put_in_room(room, &visit, &own, here, state, error);
+            if (status != CR_OK && cr_room_settle(room, visit.stream)) cr_room_drop_scratch(room, visit.stream);
+            pthread_mutex_unlock(&room->mutex);
+            cr_room_give(room);
+        }
+    }
+    cr_caller_leave(&visit);
+    return status;
+}

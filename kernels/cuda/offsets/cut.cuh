@@ -1,0 +1,66 @@
+/* cut: where a chunk of the way through elements and ends begins and ends (offsets.h), by a search among the offsets.
+ *
+ * Offsets may be wrong, or be changed meanwhile: whatever they are, no access leaves the arrays, and of neighbouring chunks the ends of
+ * one are followed by those of the next. So every offset is looked at by some chunk.
+ * Thread: GPU; a warp together. Owner: none. */
+#ifndef CURED_KERNELS_CUDA_OFFSETS_CUT_CUH
+#define CURED_KERNELS_CUDA_OFFSETS_CUT_CUH
+
+#include "kernels/cuda/offsets/offsets.h"
+#include "kernels/cuda/thread/simt.cuh"
+
+/* Offset i as it is now; a negative one is beyond 2^63. */
+CR_DEVICE uint64_t cr_offset_at(const cr_segments_args &args, uint64_t i) {
+    if (!args.narrow) return reinterpret_cast<const uint64_t *>(args.offsets)[i];
+    const uint32_t half = reinterpret_cast<const uint32_t *>(args.offsets)[i];
+    return args.is_signed ? (uint64_t)(int64_t)(int32_t)half : half;
+}
+CR_DEVICE uint64_t cr_offset_within(const cr_segments_args &args, uint64_t i) { return min(cr_offset_at(args, i), args.n); }
+
+/* Ends [first, last) and elements [low, high) are the chunk's. from: where the segment that is open at its beginning begins. */
+struct cr_segments_chunk {
+    uint64_t first, last, low, high, from;
+};
+
+CR_DEVICE uint64_t cr_from_lane(uint64_t x, uint32_t lane) { return __shfl_sync(CR_EVERYONE, x, lane); }
+
+/* Each half of the warp looks for one of both cuts. It begins where it would be if all segments were alike. */
+template <int SIZE> CR_DEVICE cr_segments_chunk cr_segments_cut(const cr_segments_args &args, uint32_t chunk) {
+    constexpr uint32_t HALF = CR_WARP / 2, TOGETHER = 64 / SIZE; /* elements that a cut does not part */
+    const uint32_t lane = threadIdx.x % CR_WARP, own = lane % HALF, cut = chunk + lane / HALF;
+    const uint64_t place = cut * args.per_chunk;
+    const bool all = cut >= args.chunks;
+    uint64_t low = all ? args.count : 0, high = cut == 0 ? 0 : args.count, step = 1;
+    uint64_t from = (uint64_t)((double)place / (double)args.path * (double)args.count);
+    from = from > low + HALF / 2 ? min(from - HALF / 2, high) : low;
+    while (__any_sync(CR_EVERYONE, low < high)) {
+        const uint64_t probe = from + (own + 1) * step - 1;
+        const bool before = probe < high && cr_offset_within(args, probe + 1) * SIZE + (probe + 1) * CR_SEGMENTS_END <= place;
+        const uint32_t count = (uint32_t)__popc(__ballot_sync(CR_EVERYONE, before) >> (lane - own) & ((1u << HALF) - 1));
+        if (count < HALF) high = min(high, from + (count + 1) * step - 1);
+        if (count > 0) low = min(from + count * step, high);
+        from = low;
+        step = (high - low + HALF - 1) / HALF;
+        if (step == 0) step = 1;
+    }
+    const uint64_t begin = cr_offset_within(args, low), end = low < args.count ? cr_offset_within(args, low + 1) : begin;
+    const uint64_t ends = low * CR_SEGMENTS_END, shift = args.odd ? 0 : (uintptr_t)args.data % CR_GPU_VECTOR / SIZE;
+    uint64_t element = all ? begin : place > ends ? (place - ends) / SIZE : 0;
+    if (element >= end) element = end;
+    else if (element + shift >= TOGETHER) element = (element + shift) / TOGETHER * TOGETHER - shift;
+    if (element < begin) element = begin;
+    cr_segments_chunk found;
+    found.first = cr_from_lane(low, 0);
+    found.last = cr_from_lane(low, HALF);
+    found.low = cr_from_lane(element, 0);
+    found.high = max(found.low, cr_from_lane(element, HALF));
+    found.from = cr_from_lane(begin, 0);
+    return found;
+}
+
+/* The number of the state of a segment that a cut parts: no two of them have the same. */
+template <int SIZE> CR_DEVICE uint32_t cr_segments_owner(const cr_segments_args &args, uint64_t segment, uint64_t from) {
+    return (uint32_t)min((from * SIZE + segment * CR_SEGMENTS_END) / args.per_chunk, (uint64_t)args.chunks - 1);
+}
+
+#endif

@@ -1,0 +1,131 @@
+/* launchers: how segments by offsets are laid over a GPU, and which kernels their ops take.
+ *
+ * Thread: any; nothing here holds state. */
+#include <string.h>
+
+#include "kernels/core/fast.h"
+#include "kernels/cuda/instance/product.h"
+#include "kernels/cuda/offsets/offsets.h"
+
+/* What a chunk costs at least. Tests have less, so that a small array has several. */
+#if !defined(CR_SEGMENTS_LEAST)
+#define CR_SEGMENTS_LEAST 6144
+#endif
+
+enum {
+    WAVES = 2,             /* chunks of a warp, where each has as much as: */
+    CHUNK_BYTES = 1 << 15, /* so that no warp waits long for another */
+};
+
+/* What rows of offsets.def are named for. */
+enum kind { sum = CR_SEGMENTS_SUM, square = CR_SEGMENTS_SQUARE, moments = CR_SEGMENTS_MOMENTS };
+
+#define CR_UNIT(unit, headers)
+#define CR_OFFSETS(unit, kind, dtype, ...) \
+    int cr_launch_offsets_##kind##_##dtype(const cr_segments_args *args, void *stream);
+#include "kernels/cuda/instance/offsets.def"
+#undef CR_OFFSETS
+
+static const cr_segments_launcher kernels[CR_SEGMENTS_KINDS][CR_DTYPE_INPUTS + 1] = {
+#define CR_OFFSETS(unit, kind, dtype, ...) [kind][dtype] = cr_launch_offsets_##kind##_##dtype,
+#include "kernels/cuda/instance/offsets.def"
+};
+
+bool cr_segments_takes(cr_op op, cr_dtype dtype, const cr_finish_opts *finish) {
+    const cr_finish_opts own = cr_finish_share(op, dtype, finish, NULL);
+    const cr_dtype result = cr_axis_dtype(op, dtype, &own);
+    if (dtype != CR_F16 && dtype != CR_BF16 && dtype != CR_F32 && dtype != CR_F64) return false;
+    if (cr_op_closing(op) != CR_CLOSING_SUMS || cr_dtype_kind(result) != CR_KIND_FLOAT) return false;
+    return cr_op_term(op) == CR_TERM_SPREAD
+               ? cr_op_divisor(op) == CR_DIVISOR_COUNT_LESS_DDOF
+               : cr_op_needs(op, dtype) == CR_FAM_SUM || cr_op_needs(op, dtype) == CR_FAM_SUMABS ||
+                     cr_op_needs(op, dtype) == CR_FAM_SUMSQ;
+}
+
+static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
+
+static void lay_out(cr_segments_args *args, const cr_gpu_segments *s, uint32_t multiprocessors) {
+    const uint64_t size = cr_dtype_size(s->axis.dtype);
+    if (multiprocessors == 0) multiprocessors = 1;
+    memset(args, 0, sizeof *args);
+    args->data = s->axis.data;
+    args->offsets = s->offsets.data;
+    args->n = s->axis.shape.n;
+    args->count = s->offsets.count;
+    args->dtype = (uint32_t)s->axis.dtype;
+    args->odd = (uintptr_t)s->axis.data % size != 0;
+    args->narrow = cr_dtype_size(s->offsets.dtype) == 4;
+    args->is_signed = s->offsets.dtype == CR_I32 || s->offsets.dtype == CR_I64;
+    args->skip = s->axis.finish.nan == CR_NAN_SKIP;
+    args->ddof = s->axis.finish.ddof;
+    args->path = args->n * size + args->count * CR_SEGMENTS_END;
+    const uint64_t warps = (uint64_t)multiprocessors * CR_SEGMENTS_BLOCKS * CR_SEGMENTS_WARPS;
+    uint64_t each = divide_up(args->path, warps);
+    if (each > (uint64_t)CHUNK_BYTES * WAVES) each = divide_up(each, WAVES);
+    if (each < CR_SEGMENTS_LEAST) each = CR_SEGMENTS_LEAST;
+    if (each < divide_up(args->path, CR_AXIS_STATES)) each = divide_up(args->path, CR_AXIS_STATES);
+    args->per_chunk = each;
+    args->chunks = (uint32_t)divide_up(args->path, each);
+    const uint64_t blocks = divide_up(args->chunks, CR_SEGMENTS_WARPS),
+                   resident = (uint64_t)multiprocessors * CR_SEGMENTS_BLOCKS,
+                   slow = (uint64_t)multiprocessors * CR_SEGMENTS_SLOW_BLOCKS;
+    args->blocks = (uint32_t)(blocks < resident ? blocks : resident);
+    args->slow_blocks = (uint32_t)(divide_up(args->chunks, 8) < slow ? divide_up(args->chunks, 8) : slow);
+}
+
+uint64_t cr_segments_scratch(const cr_gpu_segments *segments, uint32_t multiprocessors) {
+    cr_segments_args args;
+    lay_out(&args, segments, multiprocessors);
+    return sizeof(cr_axis_head) + args.chunks * sizeof(uint32_t);
+}
+
+static void ask(cr_segments_args *args, const cr_gpu_axis *axis, uint32_t k, void *to) {
+    const cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
+    const cr_op_row *row = cr_op_row_of(axis->ops[k]);
+    args->out[args->out_count++] = (cr_axis_out){.op = (int32_t)axis->ops[k],
+                                                 .result = (int32_t)cr_axis_dtype(axis->ops[k], axis->dtype, &own),
+                                                 .term = row->term,
+                                                 .divisor = row->divisor,
+                                                 .root = row->root == CR_ROOT_ROOT,
+                                                 .to = to};
+}
+
+/* All ops of these families, some at a time. */
+static int enqueue(cr_segments_args *args, const cr_gpu_axis *axis, enum kind kind, uint32_t families, void *const *out,
+                   void *stream) {
+    const cr_segments_launcher launcher = cr_fast_on(CR_FAST_GPU_PIECES) ? kernels[kind][axis->dtype] : NULL;
+    int failure = 0;
+    args->kind = kind;
+    args->absolute = families == CR_FAM_SUMABS;
+    args->all = launcher == NULL;
+    args->out_count = 0;
+    for (uint32_t k = 0; k < axis->op_count && failure == 0; k++) {
+        const uint32_t needs = cr_op_needs(axis->ops[k], axis->dtype);
+        if ((needs & families) != 0) ask(args, axis, k, out[k]);
+        if (args->out_count == 0 || (args->out_count < CR_AXIS_OUTS && k + 1 < axis->op_count)) continue;
+        if (launcher != NULL) failure = launcher(args, stream);
+        if (failure == 0) failure = cr_segments_launch_slow(args, stream);
+        args->out_count = 0;
+    }
+    return failure;
+}
+
+int cr_segments_enqueue(const cr_gpu_segments *segments, uint32_t multiprocessors, void *const *out, uint8_t *scratch,
+                        unsigned long long *wrong, void *stream) {
+    const cr_gpu_axis *axis = &segments->axis;
+    cr_segments_args args;
+    uint32_t families = 0;
+    lay_out(&args, segments, multiprocessors);
+    args.scratch = scratch;
+    args.wrong = wrong;
+    for (uint32_t k = 0; k < axis->op_count; k++) families |= cr_op_needs(axis->ops[k], axis->dtype);
+    int failure = 0;
+    if (cr_axis_is_variance(axis)) {
+        failure = enqueue(&args, axis, moments, CR_FAM_SUM | CR_FAM_SUMSQ, out, stream);
+    } else {
+        if (families & CR_FAM_SUM) failure = enqueue(&args, axis, sum, CR_FAM_SUM, out, stream);
+        if (failure == 0 && families & CR_FAM_SUMSQ) failure = enqueue(&args, axis, square, CR_FAM_SUMSQ, out, stream);
+    }
+    if (failure == 0 && families & CR_FAM_SUMABS) failure = enqueue(&args, axis, sum, CR_FAM_SUMABS, out, stream);
+    return failure;
+}
