@@ -77,13 +77,14 @@ static void print_json_array(const cli_layout *layout, const cli_array *a) {
     putchar('}');
 }
 
-static int print_json(const cli_answer *answer, const cli_array *arrays, const cured_op *ops, size_t op_count,
-                      const cli_layout *layout) {
+static int print_json(const cli_options *o, const cli_answer *answer, const cli_array *arrays, const cured_op *ops,
+                      size_t op_count, const cli_layout *layout) {
+    char label[CLI_LABEL];
     char *figures = cli_figures_json(answer);
     if (figures == NULL) return cli_fail(EXIT_IO, "out of memory");
     printf("{\"dtype\":\"%s\",\"count\":%llu,\"results\":{", cured_dtype_name(answer->dtype), (ull)answer->count);
     for (size_t i = 0; i < op_count; i++) {
-        printf("%s\"%s\":", i != 0 ? "," : "", cured_op_name(ops[i]));
+        printf("%s\"%s\":", i != 0 ? "," : "", cli_label(o, ops[i], i, label));
         print_json_array(layout, &arrays[i]);
     }
     printf("},%s\n", figures + 1);
@@ -92,11 +93,11 @@ static int print_json(const cli_answer *answer, const cli_array *arrays, const c
 }
 
 /* The path with each {op} replaced; false when it is too long. */
-static bool path_of(const char *pattern, cured_op op, char out[PATH_MAX]) {
+static bool path_of(const char *pattern, const char *label, char out[PATH_MAX]) {
     size_t n = 0;
     for (const char *p = pattern; *p != '\0';) {
         bool name = strncmp(p, "{op}", 4) == 0;
-        const char *piece = name ? cured_op_name(op) : p;
+        const char *piece = name ? label : p;
         size_t len = name ? strlen(piece) : 1;
         if (n + len >= PATH_MAX) return false;
         memcpy(out + n, piece, len);
@@ -107,12 +108,12 @@ static bool path_of(const char *pattern, cured_op op, char out[PATH_MAX]) {
     return true;
 }
 
-static int write_npy(const cli_options *o, cured_op op, const cli_layout *layout, cured_dtype dtype, const void *values,
-                     uint64_t count) {
+static int write_npy(const cli_options *o, const char *label, const cli_layout *layout, cured_dtype dtype,
+                     const void *values, uint64_t count) {
     char path[PATH_MAX];
     uint8_t header[NPY_MAX_WRITTEN];
     size_t n = npy_write(header, dtype, layout->fortran && layout->dims > 1, layout->dims, layout->shape);
-    if (!path_of(o->output, op, path)) return cli_fail(EXIT_USAGE, "--output is too long");
+    if (!path_of(o->output, label, path)) return cli_fail(EXIT_USAGE, "--output is too long");
     const cli_piece pieces[] = {{header, n}, {values, count * cured_dtype_size(dtype)}};
     return cli_write(path, pieces, 2);
 }
@@ -128,15 +129,16 @@ int cli_arrays_check(const cli_options *o, cured_dtype dtype, const cured_op *op
 
 int cli_arrays_put(const cli_options *o, const cli_answer *answer, const cli_array *arrays, const cured_op *ops,
                    size_t op_count, const cli_layout *layout, bool named) {
-    int code = o->json ? print_json(answer, arrays, ops, op_count, layout) : EXIT_OK;
+    char label[CLI_LABEL];
+    int code = o->json ? print_json(o, answer, arrays, ops, op_count, layout) : EXIT_OK;
     for (size_t i = 0; !o->json && code == EXIT_OK && i < op_count; i++) {
         const cli_array *a = &arrays[i];
         if (o->output != NULL && a->statuses != NULL) {
             continue; /* an array that lacks answers is no array */
         } else if (o->output != NULL) {
-            code = write_npy(o, ops[i], layout, a->dtype, a->values, a->count);
+            code = write_npy(o, cli_label(o, ops[i], i, label), layout, a->dtype, a->values, a->count);
         } else {
-            if (named) printf("# %s\n", cured_op_name(ops[i]));
+            if (named) printf("# %s\n", cli_label(o, ops[i], i, label));
             print_text(layout, a);
         }
     }

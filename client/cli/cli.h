@@ -45,7 +45,15 @@ typedef struct cli_options {
     size_t op_count;
     uint64_t given; /* a bit for each option that only some commands take, by its place among the program's */
     bool axis_given, keepdims, local;
-    int64_t axis;  /* negative: from the end */
+    int64_t axis;                    /* negative: from the end */
+    const char *offsets;             /* the file that holds them; NULL: not given */
+    const char *keys;                /* the same */
+    const char *where;               /* the file that says which elements count, with its form; NULL: not given */
+    struct cli_where *mask;          /* what it holds; NULL: not read */
+    const char *second;              /* the file of the second array; NULL: not given */
+    struct cli_second *second_array; /* what it holds; NULL: not read */
+    uint64_t groups;
+    bool groups_given, drop;
     uint32_t dims; /* of --shape; 0: not given */
     uint64_t shape[CLI_MAX_DIMS];
     const char *output;                    /* NULL: standard output */
@@ -55,8 +63,10 @@ typedef struct cli_options {
     uint32_t days;                         /* of a token; 0: for ever, or until */
     const char *until, *may, *limits;      /* of a token; NULL: not given */
     const char *manifest, *check, *filter; /* of weights; NULL: not given */
-    bool finite;
-    cured_options call; /* with partial and first */
+    bool finite, method_given;
+    double shares[CURED_MAX_OPS]; /* of --q; once the ops are known, of each op that takes one, by its place */
+    size_t share_count;           /* given; 0: none */
+    cured_options call;           /* with partial and first */
 } cli_options;
 
 /* What a reduction along an axis gives: the shape of the answers, in the input's order. */
@@ -66,6 +76,39 @@ typedef struct cli_layout {
     uint32_t dims;
     uint64_t shape[CLI_MAX_DIMS];
 } cli_layout;
+
+/* Offsets, and the file that they are of. */
+typedef struct cli_segments {
+    uint8_t *file; /* owned; NULL: none */
+    cured_offsets offsets;
+} cli_segments;
+
+/* Keys, and the file that they are of; the rows' columns are cli_place's to know. */
+typedef struct cli_keys {
+    uint8_t *file; /* owned; NULL: none */
+    cured_keys keys;
+} cli_keys;
+
+/* Which elements count, and the file that says so. */
+typedef struct cli_where {
+    uint8_t *file;    /* owned; NULL: none */
+    const char *path; /* without its form */
+    bool bits, fortran;
+    uint32_t dims; /* of a .npy file; 0: raw */
+    uint64_t shape[CLI_MAX_DIMS];
+    cured_mask mask;
+} cli_where;
+
+/* The second array, and the file that it is of. */
+typedef struct cli_second {
+    uint8_t *file; /* owned; NULL: none */
+    size_t bytes;  /* of it */
+    const char *path;
+    bool fortran;
+    uint32_t dims; /* of a .npy file; 0: raw, or of one element */
+    uint64_t shape[CLI_MAX_DIMS];
+    cured_second of; /* data NULL: raw, of the input's type */
+} cli_second;
 
 /* A figure of a run, "ranks" or "timing.fold_ns". */
 typedef struct cli_figure {
@@ -146,6 +189,30 @@ void cli_progress_clear(void);
 /* What the line says; total 0: not known. */
 void cli_progress_text(const char *name, uint64_t done, uint64_t total, double seconds, char *out, size_t bytes);
 
+/* shares.c: --q and --method. Once the ops are known: those that take a share come once for each. */
+int cli_take_shares(cli_options *o, const char *value);
+int cli_take_method(cli_options *o, const char *value);
+int cli_spread_shares(cli_options *o);
+/* What the answer to op number index is called: "sum", "quantile_0.1". */
+enum { CLI_LABEL = 96 };
+const char *cli_label(const cli_options *o, cured_op op, size_t index, char out[CLI_LABEL]);
+/* Whether an op goes by rank: this process answers it, unless an address is given. */
+bool cli_goes_by_rank(const cli_options *o);
+
+/* search.c: medians and quantiles of several files as one array. Adds the counts that a read of a search asks of one file, o->file, or
+ * of its slice; op is one of those that go by rank. */
+int cli_search_count(const cli_options *o, cured_conn *conn, cured_op op, const cured_bytes *asked, uint64_t *counts,
+                     size_t count, uint64_t *elements, cured_dtype *dtype);
+/* Adds the counts of all. An exit code, after its sentence. */
+typedef int cli_counter(void *user, const cured_bytes *asked, uint64_t *counts, size_t count);
+/* Reads until the answers are known. */
+int cli_search_run(const cli_options *o, cured_dtype dtype, const cured_op *ops, size_t op_count, cli_counter *counter,
+                   void *user, cured_values **values);
+/* Whether ops and files are such that a search can be made. */
+int cli_search_check(const cli_options *o, const cured_op *ops, size_t op_count);
+/* The line of --total. */
+int cli_search_total(const cli_options *o, cured_conn *conn, cured_dtype dtype, const cured_op *ops, size_t op_count);
+
 /* nearest.c: the name that is most like word; NULL when none is. */
 const char *cli_nearest(const char *word, const char *(*name)(size_t index));
 /* Refuses a word that is no op, or no command, with those that there are. */
@@ -188,6 +255,43 @@ int cli_run(const cli_options *o, const cured_op *ops, size_t op_count, bool nam
 
 /* many.c: the same for several files, and for --total. named: the names of the ops stand above the answers. */
 int cli_run_many(const cli_options *o, const cured_op *ops, size_t op_count, bool named);
+
+/* second.c: reads the file; the caller frees second->file, after an error too. */
+int cli_second_read(const char *path, cli_second *second);
+/* The input is known: whether the mask and the second array belong to it. */
+int cli_beside_check(const cli_options *o, const char *name, uint32_t dims, const uint64_t *shape, bool fortran,
+                     cured_dtype dtype, uint64_t count);
+/* Whether an op is of two arrays: this process answers it, unless an address is given. */
+bool cli_goes_by_pairs(const cli_options *o);
+/* where.c: reads FILE, bytes:FILE or bits:FILE; the caller frees where->file, after an error too. */
+int cli_where_read(const char *given, cli_where *where);
+/* Whether the mask of o, if there is one, is of the array of that name. shape: NULL, not known; count: CURED_TO_END, not known. */
+int cli_where_check(const cli_options *o, const char *name, uint32_t dims, const uint64_t *shape, bool fortran,
+                    uint64_t count);
+
+/* segments.c: all of a file; *bytes: how many. NULL after a sentence; *code is then set. */
+uint8_t *cli_read_all(const char *path, size_t *bytes, int *code);
+/* segments.c: the header of an option's .npy file of so many bytes, all of whose elements are there; they are little-endian afterwards.
+ * hint: what else the file may be. */
+struct npy_header;
+int cli_npy_take(const char *option, const char *hint, const char *path, uint8_t *file, size_t bytes,
+                 struct npy_header *h);
+/* segments.c: an option's .npy file of one dimension; the caller frees *file, after an error too. */
+int cli_npy_read(const char *option, const char *path, uint8_t **file, cured_dtype *dtype, const uint8_t **data,
+                 uint64_t *count);
+/* keys.c: the same for --keys, with as many groups as --groups says or the keys need. */
+int cli_keys_read(const cli_options *o, cli_keys *keys);
+/* Whether the array of the file has a row for each of o->call.keys; what the answers are then. dims 0: so many elements. */
+int cli_keys_check(const cli_options *o, const char *name, uint32_t dims, const uint64_t *shape, uint64_t count,
+                   cured_dtype dtype, const cured_op *ops, size_t op_count, cli_layout *layout);
+/* Where the answers' elements lie, to the options of the call: the axis of the layout, or the keys with its columns. */
+void cli_place(const cli_options *o, const cli_layout *layout, cured_keys *keys, cured_options *options);
+/* segments.c: reads the .npy file; the caller frees segments->file, after an error too. */
+int cli_segments_read(const char *path, cli_segments *segments);
+/* Whether the array of the file, of so many dimensions, may be cut into segments, and the answers be put where they are wanted. */
+int cli_segments_check(const cli_options *o, const char *name, uint32_t dims, cured_dtype dtype, const cured_op *ops,
+                       size_t op_count);
+void cli_segments_layout(const cli_segments *segments, cli_layout *layout);
 
 /* input.c: starts and finishes a call on the file of o. On EXIT_OK *call is done with CURED_OK, *dtype is the input's, and *layout
  * is filled if there is an axis. */
@@ -242,7 +346,7 @@ struct cJSON;
 struct cJSON *cli_value_json(const cured_value *v);
 /* print.c: the answer as lines or JSON; with several files or --total one line, which ends with the file's name or "total".
  * named: names stand before values. EXIT_DATA when an op has no value. */
-void cli_print_names(const cured_op *ops, size_t op_count);
+void cli_print_names(const cli_options *o, const cured_op *ops, size_t op_count);
 int cli_print(const cli_options *o, const cli_answer *answer, bool named);
 void cli_print_timing(const cured_call *call);
 /* The timing of the call and the figures as a JSON object, to be freed; NULL: no memory. */

@@ -95,12 +95,27 @@ static void show_examples(const char *line, const char *op) {
     }
 }
 
+/* Examples of an op of two arrays. */
+static void show_pair(const struct op *op) {
+    const char *program = cli_program_here.name, *space = strchr(op->bytes, ' ');
+    printf(
+        "  Those elements, from two files.\n"
+        "    printf '%.*s' >a.bin; printf '%s' >b.bin; %s %s a.bin --second b.bin --dtype %s\n",
+        (int)(space - op->bytes), op->bytes, space + 1, program, op->name, op->dtype);
+    printf("  One for every row.\n    %s %s a.npy --second b.npy --axis 1\n", program, op->name);
+}
+
 static void show_command(const char *name, const cli_command *command) {
     const struct op *op = find_op(name);
     printf("Usage: %s %s %s%s[OPTIONS]\n\n%s: %s.\n", cli_program_here.name, name, command->arguments,
            *command->arguments != '\0' ? " " : "", name, op != NULL ? op->help : command->help);
     if (op != NULL) printf("Of %s it is %s.\n", op->elements, op->answer);
     puts("\nExamples:");
+    if (op != NULL && strchr(op->bytes, ' ') != NULL && cli_has_option("second")) {
+        show_pair(op);
+        show_options(command->takes);
+        return;
+    }
     if (op != NULL && !cli_program_here.whole)
         printf("  Those elements, from standard input.\n    printf '%s' | %s %s - --dtype %s\n", op->bytes,
                cli_program_here.name, name, op->dtype);

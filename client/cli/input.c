@@ -29,8 +29,7 @@ struct input {
     const char *name; /* for sentences */
     int fd;
     bool regular, sized; /* read by position; its size is known */
-    bool plain;          /* a regular file, also where its size of 0 is not believed */
-    bool member;         /* of an archive */
+    bool plain, member;  /* a regular file, also where its size of 0 is not believed; of an archive */
     uint64_t base;       /* regular: where it begins in the descriptor's file */
     uint64_t size;       /* where it is known */
     unpacker *unpacker;  /* NULL: bytes are as they are */
@@ -378,6 +377,9 @@ static int run_descriptor(const cli_options *o, const cured_options *options, st
 /* What --axis means for this input, and whether its answers can be put where they are wanted. */
 static int settle_axis(const cli_options *o, struct input *in, const cured_op *ops, size_t op_count,
                        cli_layout *layout) {
+    if (o->offsets != NULL) return cli_segments_check(o, in->name, in->dims, in->dtype, ops, op_count);
+    if (o->keys != NULL)
+        return cli_keys_check(o, in->name, in->dims, in->shape, in->count, in->dtype, ops, op_count, layout);
     if (!o->axis_given) return EXIT_OK;
     bool flat = in->shape == NULL;
     if (flat && in->count == CURED_TO_END)
@@ -391,7 +393,7 @@ static int settle_order(const cli_options *o, struct input *in, const cured_op *
     if (!in->fortran || !cli_counts_order(o, in->dtype, ops, op_count, in->dims, in->shape)) return EXIT_OK;
     if (!in->regular || o->via == VIA_DESCRIPTOR)
         return cli_fail(EXIT_DATA,
-                        "%s is in Fortran order, and indices and products of floats count in C order: that "
+                        "%s is in Fortran order, and indices, products of floats and keys count in C order: that "
                         "takes a regular file that is not deflated, without --via descriptor",
                         in->name);
     in->turned_base = in->offset;
@@ -443,6 +445,7 @@ static int settle(const cli_options *o, struct input *in, npy_header *h, const c
     if (code == EXIT_OK && !npy) code = check_format(o, in);
     if (code == EXIT_OK) code = npy ? take_npy(o, in, h) : take_raw(o, in);
     if (code == EXIT_OK) code = settle_order(o, in, ops, op_count);
+    if (code == EXIT_OK) code = cli_beside_check(o, in->name, in->dims, in->shape, in->fortran, in->dtype, in->count);
     return code == EXIT_OK ? settle_axis(o, in, ops, op_count, layout) : code;
 }
 
@@ -468,13 +471,13 @@ int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size
                cured_dtype *dtype, cli_layout *layout) {
     struct input in = {.fd = -1};
     cured_options options = o->call;
+    cured_keys keys;
     npy_header h;
     cured_error error;
     *call = NULL;
     int code = settle(o, &in, &h, ops, op_count, layout);
     if (code == EXIT_OK) code = take_slice(o, &in, layout);
-    options.axis = o->axis_given ? &layout->axis : NULL;
-    options.max_result_bytes = UINT64_MAX; /* asked for by name: what memory there is decides */
+    if (code == EXIT_OK) cli_place(o, layout, &keys, &options);
     if (code == EXIT_OK && o->via == VIA_DESCRIPTOR && !cured_passes_fd(conn))
         code = cli_fail(EXIT_USAGE, "--via descriptor wants a Unix socket");
     if (code == EXIT_OK && o->via == VIA_DESCRIPTOR && in.swap)

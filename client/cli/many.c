@@ -1,7 +1,7 @@
 /* many: reduces several files and prints a line for each; --total prints one more, for all files as one array.
  *
  * The total costs no second look at the files: each is reduced to a partial, which is finished here for its own line and
- * merged for the total. So indices count through all files then.
+ * merged for the total. So indices count through all files then. Ops by rank have no partials: their total is searched for (search.c).
  *
  * Thread: one. Owner: the connection and the total live inside cli_run_many. */
 #include <stdio.h>
@@ -54,20 +54,41 @@ static int add_partial(const cli_options *o, const cured_op *ops, size_t op_coun
     return code;
 }
 
-static int run_one(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count, struct total *total) {
+static int run_one(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count, struct total *total,
+                   cured_dtype *type) {
     cured_call *call;
-    cured_dtype dtype;
     cli_layout layout;
-    int code = cli_reduce(o, conn, ops, op_count, &call, &dtype, &layout);
+    int code = cli_reduce(o, conn, ops, op_count, &call, type, &layout);
     if (code != EXIT_OK) return code;
     if (total != NULL) {
         code = add_partial(o, ops, op_count, call, total);
         if (o->timing) cli_print_timing(call);
     } else {
-        const cli_answer answer = {.call = call, .dtype = dtype, .count = cured_call_count(call), .file = o->file};
+        const cli_answer answer = {.call = call, .dtype = *type, .count = cured_call_count(call), .file = o->file};
         code = cli_print(o, &answer, true);
     }
     cured_call_free(call);
+    return code;
+}
+
+/* Of ops by rank: a line for each file, and that of all by a search. */
+static int run_ranked(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count) {
+    cured_dtype first = CURED_DTYPE_DEFAULT, type;
+    int code = cli_search_check(o, ops, op_count);
+    if (code != EXIT_OK) return code;
+    for (size_t i = 0; i < o->file_count; i++) {
+        cli_options one = *o;
+        one.file = o->files[i];
+        const int result = run_one(&one, conn, ops, op_count, NULL, &type);
+        if (code == EXIT_OK) code = result;
+        if (result == EXIT_CONNECT || result == EXIT_PROTOCOL) break;
+        if (result == EXIT_OK && first == CURED_DTYPE_DEFAULT) first = type;
+        if (code == EXIT_OK && type != first)
+            code = cli_fail(EXIT_DATA, "%s holds %s, the files before it %s: they are not one array", one.file,
+                            cured_dtype_name(type), cured_dtype_name(first));
+    }
+    if (code == EXIT_OK) return cli_search_total(o, conn, first, ops, op_count);
+    cli_warn("no total: a file is missing in it");
     return code;
 }
 
@@ -75,16 +96,22 @@ int cli_run_many(const cli_options *o, const cured_op *ops, size_t op_count, boo
     cured_conn *conn;
     int code = cli_connect(o, false, &conn);
     if (code != EXIT_OK) return code;
+    cured_dtype type = CURED_DTYPE_DEFAULT;
+    if (named && !o->json) cli_print_names(o, ops, op_count);
+    if (o->total && cli_goes_by_rank(o)) {
+        code = run_ranked(o, conn, ops, op_count);
+        cured_close(conn);
+        return code;
+    }
     struct total *total = o->total ? calloc(1, sizeof *total) : NULL;
     if (o->total && total == NULL) code = cli_fail(EXIT_IO, "out of memory");
     if (total != NULL) total->first = o->call.first;
-    if (named && !o->json) cli_print_names(ops, op_count);
     for (size_t i = 0; i < o->file_count && (total != NULL || !o->total); i++) {
         cli_options one = *o;
         one.file = o->files[i];
         one.call.partial = total != NULL;
         if (total != NULL) one.call.first = total->first;
-        int result = run_one(&one, conn, ops, op_count, total);
+        int result = run_one(&one, conn, ops, op_count, total, &type);
         if (code == EXIT_OK) code = result; /* the first that failed says how all ends */
         if (result == EXIT_CONNECT || result == EXIT_PROTOCOL) break;
     }

@@ -32,15 +32,19 @@ static size_t distance(const char *a, const char *b) {
 
 struct guess {
     const char *name;
-    size_t distance;
+    size_t distance, alike; /* letters that both begin with */
 };
 
 /* One letter in three may be wrong. */
-static struct guess no_guess(const char *word) { return (struct guess){NULL, strlen(word) / 3 + 1}; }
+static struct guess no_guess(const char *word) { return (struct guess){NULL, strlen(word) / 3 + 1, 0}; }
 
 static void consider(struct guess *guess, const char *word, const char *spelled, const char *name) {
-    size_t d = distance(word, spelled);
-    if (d < guess->distance) *guess = (struct guess){name, d};
+    const size_t d = distance(word, spelled);
+    size_t alike = 0;
+    while (word[alike] != '\0' && word[alike] == spelled[alike]) alike++;
+    /* Of names that are as near, that with the same beginning: medan is median, and not mean. */
+    const bool nearer = d < guess->distance || (guess->name != NULL && d == guess->distance && alike > guess->alike);
+    if (nearer) *guess = (struct guess){name, d, alike};
 }
 
 const char *cli_nearest(const char *word, const char *(*name)(size_t index)) {
@@ -51,10 +55,12 @@ const char *cli_nearest(const char *word, const char *(*name)(size_t index)) {
 
 /* Other programs' names of our ops. */
 static const char *const synonyms[][2] = {
-    {"average", "mean"}, {"avg", "mean"},  {"stddev", "std"},   {"stdev", "std"},         {"variance", "var"},
-    {"product", "prod"}, {"amin", "min"},  {"amax", "max"},     {"minimum", "min"},       {"maximum", "max"},
-    {"total", "sum"},    {"len", "count"}, {"size", "count"},   {"nnz", "count_nonzero"}, {"norm", "norm2"},
-    {"l1", "norm1"},     {"l2", "norm2"},  {"linf", "norminf"}, {"and", "bit_and"},       {"or", "bit_or"},
+    {"avg", "mean"},          {"stddev", "std"}, {"stdev", "std"},    {"variance", "var"},
+    {"product", "prod"},      {"amin", "min"},   {"amax", "max"},     {"minimum", "min"},
+    {"maximum", "max"},       {"total", "sum"},  {"len", "count"},    {"size", "count"},
+    {"nnz", "count_nonzero"}, {"norm", "norm2"}, {"range", "ptp"},    {"percentile", "quantile"},
+    {"l1", "norm1"},          {"l2", "norm2"},   {"linf", "norminf"}, {"and", "bit_and"},
+    {"or", "bit_or"},
 };
 
 static const char *command_or_op(size_t index) {

@@ -168,6 +168,10 @@ static int set_ddof(cli_options *o, const char *value) {
     return number(value, &o->call.ddof) ? EXIT_OK : bad("ddof", value, "a non-negative integer");
 }
 
+static int set_q(cli_options *o, const char *value) { return cli_take_shares(o, value); }
+
+static int set_method(cli_options *o, const char *value) { return cli_take_method(o, value); }
+
 static int set_result_dtype(cli_options *o, const char *value) {
     cured_error error;
     if (strcmp(value, "i128") == 0) {
@@ -186,6 +190,39 @@ static int set_axis(cli_options *o, const char *value) {
     o->axis_given = o->call.statuses = true;
     o->axis = negative ? -(int64_t)n : (int64_t)n;
     return EXIT_OK;
+}
+
+static int set_keys(cli_options *o, const char *value) {
+    o->keys = value;
+    o->call.statuses = true;
+    return *value != '\0' ? EXIT_OK : bad("keys", value, "the name of a file");
+}
+
+static int set_groups(cli_options *o, const char *value) {
+    o->groups_given = true;
+    return number(value, &o->groups) ? EXIT_OK : bad("groups", value, "a non-negative integer");
+}
+
+static int set_drop(cli_options *o, const char *value) {
+    (void)value;
+    o->drop = true;
+    return EXIT_OK;
+}
+
+static int set_offsets(cli_options *o, const char *value) {
+    o->offsets = value;
+    o->call.statuses = true;
+    return *value != '\0' ? EXIT_OK : bad("offsets", value, "the name of a file");
+}
+
+static int set_where(cli_options *o, const char *value) {
+    o->where = value;
+    return *value != '\0' ? EXIT_OK : bad("where", value, "the name of a file");
+}
+
+static int set_second(cli_options *o, const char *value) {
+    o->second = value;
+    return *value != '\0' ? EXIT_OK : bad("second", value, "the name of a file");
 }
 
 static int set_shape(cli_options *o, const char *value) {
@@ -302,29 +339,46 @@ static int parse_option(cr_words *words, const cr_word *word, cli_options *o) {
 
 /* Options that do not go together. */
 static int check_together(const cli_options *o, bool reduces, bool merge) {
-    if ((o->axis_given || o->dims != 0 || o->call.partial || o->call.first != 0 || o->output != NULL) && !reduces)
-        return cli_fail(EXIT_USAGE, "%s takes none of --axis, --shape, --partial, --first, --output", o->command);
-    if (merge && (o->axis_given || o->dims != 0 || o->call.first != 0 || o->offset_given || o->count_given ||
+    const bool arrays = o->axis_given || o->offsets != NULL || o->keys != NULL; /* of answers */
+    if ((arrays || o->dims != 0 || o->call.partial || o->call.first != 0 || o->output != NULL) && !reduces)
+        return cli_fail(EXIT_USAGE, "%s takes none of --axis, --offsets, --keys, --shape, --partial, --first, --output",
+                        o->command);
+    if (merge && (arrays || o->dims != 0 || o->call.first != 0 || o->offset_given || o->count_given ||
                   o->dtype != CURED_DTYPE_DEFAULT || o->raw || o->via != VIA_AUTO))
         return cli_fail(EXIT_USAGE,
                         "merge takes partials, not arrays: --dtype, --raw, --offset, --count, --shape, --axis, "
-                        "--first and --via are not for it");
+                        "--offsets, --keys, --first and --via are not for it");
     if (o->call.kernel != NULL && (!reduces || merge))
         return cli_fail(EXIT_USAGE, "--kernel belongs to reductions of one array");
-    if (o->total && (!reduces || merge || o->call.kernel != NULL || o->axis_given || o->call.partial))
-        return cli_fail(EXIT_USAGE, "--total is for OP, reduce and describe, without --axis, --partial and --kernel");
-    if (reduces && !merge && o->file_count > 1 && (o->axis_given || (o->call.partial && !cli_program_here.whole)))
-        return cli_fail(EXIT_USAGE, "--axis and --partial take one file at a time: '%s' and '%s'", o->file,
-                        o->files[1]);
+    if (o->total && (!reduces || merge || o->call.kernel != NULL || arrays || o->call.partial))
+        return cli_fail(
+            EXIT_USAGE,
+            "--total is for OP, reduce and describe, without --axis, --offsets, --keys, --partial, --kernel");
+    if (reduces && !merge && o->file_count > 1 && (arrays || (o->call.partial && !cli_program_here.whole)))
+        return cli_fail(EXIT_USAGE, "--axis, --offsets, --keys and --partial take one file at a time: '%s' and '%s'",
+                        o->file, o->files[1]);
+    if (o->where != NULL &&
+        (!reduces || merge || o->total || o->file_count > 1 || o->call.kernel != NULL || o->call.first != 0))
+        return cli_fail(EXIT_USAGE, "--where is for reductions of one file, without --total, --kernel and --first");
+    if (o->second != NULL && (!reduces || merge || o->total || o->file_count > 1 || o->call.kernel != NULL))
+        return cli_fail(EXIT_USAGE, "--second is for reductions of one file, without --total and --kernel");
     if (o->local && !merge) return cli_fail(EXIT_USAGE, "--local belongs to merge");
     if (o->keepdims && !o->axis_given) return cli_fail(EXIT_USAGE, "--keepdims belongs to --axis");
-    if (o->axis_given && (o->call.partial || o->call.first != 0))
-        return cli_fail(EXIT_USAGE, "--axis goes with neither --partial nor --first");
-    if (o->output != NULL && !o->axis_given && !o->call.partial)
-        return cli_fail(EXIT_USAGE, "--output is for the arrays of --axis and for --partial");
+    if (o->axis_given && o->offsets != NULL) return cli_fail(EXIT_USAGE, "--offsets goes without --axis");
+    if (o->keys != NULL && (o->axis_given || o->offsets != NULL))
+        return cli_fail(EXIT_USAGE, "--keys goes without --axis and --offsets");
+    if ((o->groups_given || o->drop) && o->keys == NULL)
+        return cli_fail(EXIT_USAGE, "--groups and --drop belong to --keys");
+    if (arrays && (o->call.partial || o->call.first != 0))
+        return cli_fail(EXIT_USAGE, "--%s goes with neither --partial nor --first",
+                        o->axis_given     ? "axis"
+                        : o->keys != NULL ? "keys"
+                                          : "offsets");
+    if (o->output != NULL && !arrays && !o->call.partial)
+        return cli_fail(EXIT_USAGE, "--output is for the arrays of --axis, --offsets and --keys, and for --partial");
     if (o->json && (o->output != NULL || o->call.partial))
         return cli_fail(EXIT_USAGE, "--json goes with neither --output nor --partial");
-    if (o->axis_given && o->output != NULL && o->op_count != 1 && strstr(o->output, "{op}") == NULL)
+    if (arrays && o->output != NULL && o->op_count != 1 && strstr(o->output, "{op}") == NULL)
         return cli_fail(EXIT_USAGE, "--output is '%s', must hold {op} when there are several ops", o->output);
     return o->call.partial ? cli_check_binary(o->output) : EXIT_OK;
 }
@@ -359,6 +413,8 @@ static int check(cli_options *o) {
         cured_op_parse(o->command, &o->ops[0], NULL);
         o->op_count = 1;
     }
+    const int spread = cli_spread_shares(o);
+    if (spread != EXIT_OK) return spread;
     const bool reduces = (command->takes & (CLI_OF_FILES | CLI_OF_PARTIALS)) != 0;
     const int code = (command->takes & CLI_OF_TOKENS) != 0
                          ? EXIT_OK

@@ -18,19 +18,20 @@ static void say_no_value(const cli_answer *a, const cured_value *v) {
                 cured_op_name(cured_value_op(v)), error.text[0] != '\0' ? error.text : cured_status_name(error.code));
 }
 
-static void print_text(const cli_answer *a, const cured_value *v, bool named) {
-    char text[CURED_TEXT_BYTES];
+static void print_text(const cli_options *o, const cli_answer *a, const cured_value *v, size_t index, bool named) {
+    char text[CURED_TEXT_BYTES], label[CLI_LABEL];
     bool good = cured_value_text(v, text, sizeof text) == CURED_OK;
     if (named)
-        printf("%s %s\n", cured_op_name(cured_value_op(v)), good ? text : "-");
+        printf("%s %s\n", cli_label(o, cured_value_op(v), index, label), good ? text : "-");
     else if (good)
         puts(text);
     if (!good) say_no_value(a, v);
 }
 
-void cli_print_names(const cured_op *ops, size_t op_count) {
+void cli_print_names(const cli_options *o, const cured_op *ops, size_t op_count) {
+    char label[CLI_LABEL];
     putchar('#');
-    for (size_t i = 0; i < op_count; i++) printf(" %s", cured_op_name(ops[i]));
+    for (size_t i = 0; i < op_count; i++) printf(" %s", cli_label(o, ops[i], i, label));
     putchar('\n');
 }
 
@@ -131,6 +132,7 @@ char *cli_figures_json(const cli_answer *answer) {
 }
 
 static int print_json(const cli_options *o, const cli_answer *a) {
+    char label[CLI_LABEL];
     cJSON *root = cJSON_CreateObject();
     if (a->file != NULL)
         cJSON_AddStringToObject(root, "file", a->file);
@@ -141,7 +143,7 @@ static int print_json(const cli_options *o, const cli_answer *a) {
     cJSON *results = cJSON_AddObjectToObject(root, "results");
     const cured_value *v;
     for (size_t i = 0; (v = value_at(a, i)) != NULL; i++)
-        cJSON_AddItemToObject(results, cured_op_name(cured_value_op(v)), cli_value_json(v));
+        cJSON_AddItemToObject(results, cli_label(o, cured_value_op(v), i, label), cli_value_json(v));
     add_figures(root, a);
     char *text = cJSON_PrintUnformatted(root);
     int code = text != NULL && puts(text) >= 0 ? EXIT_OK : cli_fail(EXIT_IO, "cannot print the answer");
@@ -179,7 +181,7 @@ int cli_print(const cli_options *o, const cli_answer *answer, bool named) {
     if (row && !o->json) print_row(answer);
     for (size_t i = 0; (v = value_at(answer, i)) != NULL; i++) {
         missing = missing || cured_value_status(v, NULL) != CURED_OK;
-        if (!o->json && !row) print_text(answer, v, named);
+        if (!o->json && !row) print_text(o, answer, v, i, named);
         warn_ddof(o, answer, v);
     }
     if (o->timing && answer->call != NULL) cli_print_timing(answer->call);

@@ -123,8 +123,10 @@ static void tell_auto(const cured_conn *conn) {
 static cured_status try_to_connect(const cli_options *o, bool daemon, uint32_t threads, cured_conn **conn,
                                    cured_error *error) {
     cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
-    const char *address = o->connect != NULL || daemon ? o->connect : "auto:";
+    const char *address = o->connect != NULL || daemon ? o->connect : "auto:", *given = getenv("CURED_CONNECT");
     char name[64];
+    if (o->connect == NULL && (given == NULL || *given == '\0') && (cli_goes_by_rank(o) || cli_goes_by_pairs(o)))
+        address = "embedded:";
     snprintf(name, sizeof name, "%s/%s", cli_program_here.name, CURED_VERSION);
     options.client = name;
     options.threads = threads;

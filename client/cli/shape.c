@@ -44,8 +44,8 @@ int cli_layout_make(const cli_options *o, const char *name, uint32_t dims, const
 
 bool cli_counts_order(const cli_options *o, cured_dtype dtype, const cured_op *ops, size_t op_count, uint32_t dims,
                       const uint64_t *shape) {
-    bool ordered = false;
-    uint32_t wide = 0; /* dimensions: with one alone both orders are the same */
+    bool ordered = o->keys != NULL; /* rows have their places */
+    uint32_t wide = 0;              /* dimensions: with one alone both orders are the same */
     for (size_t i = 0; i < op_count; i++) ordered = ordered || cr_op_is_ordered((cr_op)ops[i], (cr_dtype)dtype);
     for (uint32_t d = 0; d < dims; d++) {
         if (shape[d] == 0) return false;

@@ -5,6 +5,7 @@
 
 #include "client/lib/error.h"
 #include "client/lib/options.h"
+#include "client/lib/partial.h"
 #include "kernels/core/ask.h"
 #include "kernels/core/linear.h"
 #include "kernels/core/serial.h"
@@ -49,9 +50,8 @@ cured_status cured_partial_linear(const void *partial, size_t bytes, int64_t *su
     return cr_cl_give(error, &e, 0);
 }
 
-/* The families of ops that may be asked of partials without a position. */
-static cr_status families_of(cured_dtype dtype, const cured_op *ops, size_t op_count, uint32_t *families,
-                             cr_error *error) {
+cr_status cr_cl_linear_families(cured_dtype dtype, const cured_op *ops, size_t op_count, uint32_t *families,
+                                cr_error *error) {
     if (!cr_dtype_is_input((cr_dtype)dtype))
         return cr_fail(error, CR_INVALID_ARGUMENT, "dtype is %u, an array's is " CR_CL_INPUTS, (unsigned)dtype);
     cr_status status = cr_cl_check_ops(ops, op_count, error);
@@ -70,7 +70,7 @@ cured_status cured_linear_size(cured_dtype dtype, const cured_op *ops, size_t op
                                size_t *max_count, cured_error *error) {
     cr_error e = {CR_OK, ""};
     uint32_t families;
-    if (families_of(dtype, ops, op_count, &families, &e) == CR_OK) {
+    if (cr_cl_linear_families(dtype, ops, op_count, &families, &e) == CR_OK) {
         *sum_count = cr_linear_sums((cr_dtype)dtype, families);
         *max_count = cr_linear_maxima(families);
     }
@@ -93,7 +93,7 @@ cured_status cured_linear_partial(cured_dtype dtype, const cured_op *ops, size_t
                                   size_t *out_bytes, cured_error *error) {
     cr_error e = {CR_OK, ""};
     uint32_t families;
-    cr_status status = families_of(dtype, ops, op_count, &families, &e);
+    cr_status status = cr_cl_linear_families(dtype, ops, op_count, &families, &e);
     if (status == CR_OK) status = check_count("sums", sum_count, cr_linear_sums((cr_dtype)dtype, families), &e);
     if (status == CR_OK) status = check_count("maxima", max_count, cr_linear_maxima(families), &e);
     if (status != CR_OK) return cr_cl_give(error, &e, 0);

@@ -17,6 +17,8 @@ cr_status cr_cl_take_options(const cured_options *given, cured_options *o, cr_er
         return cr_fail(error, CR_INVALID_ARGUMENT, "nan policy is %u, must be 0 or 1", (unsigned)o->nan);
     if ((unsigned)o->overflow > CURED_OVERFLOW_WRAP)
         return cr_fail(error, CR_INVALID_ARGUMENT, "overflow rule is %u, must be 0 or 1", (unsigned)o->overflow);
+    if (cr_quantile_method_name((uint32_t)o->method) == NULL)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "method is %u, must be 0 to 4", (unsigned)o->method);
     if ((unsigned)o->result_dtype > CURED_F8_E5M2)
         return cr_fail(error, CR_INVALID_ARGUMENT, "result_dtype is %u, limit is %d", (unsigned)o->result_dtype,
                        CURED_F8_E5M2);
@@ -46,6 +48,37 @@ cr_status cr_cl_take_mask(const cured_mask *given, uint64_t elements, cr_mask *m
     return CR_OK;
 }
 
+cr_status cr_cl_check_second(const cured_second *given, cured_dtype dtype, uint64_t elements, cr_error *error) {
+    if (given->data == NULL && given->count != 0)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "second: data is NULL with a count above 0");
+    if (given->dtype != dtype)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "second: it is of %s, the input of %s; convert one of them",
+                       cr_dtype_name((cr_dtype)given->dtype), cr_dtype_name((cr_dtype)dtype));
+    if (elements != UINT64_MAX && given->count != elements)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "second: it has %llu elements, the input %llu",
+                       (unsigned long long)given->count, (unsigned long long)elements);
+    return CR_OK;
+}
+
+cr_status cr_cl_take_items(const uint32_t *ops, size_t op_count, const cured_options *o, cr_quantile_item *items,
+                           bool *any, cr_error *error) {
+    static const cr_quantile_item middle = {0.5, CR_QUANTILE_LINEAR};
+    bool taken = false;
+    *any = false;
+    for (size_t i = 0; i < op_count; i++) {
+        items[i] = middle;
+        *any |= cr_op_closing((cr_op)ops[i]) == CR_CLOSING_ORDER;
+        if (!cr_op_takes_share((cr_op)ops[i])) continue;
+        taken = true;
+        items[i].method = (cr_quantile_method)o->method;
+        if (o->parameters != NULL) items[i].share = o->parameters[i];
+        if (cr_quantile_check(items[i].share, i, error) != CR_OK) return error->code;
+    }
+    if (taken || (o->parameters == NULL && o->method == CURED_METHOD_LINEAR)) return CR_OK;
+    return cr_fail(error, CR_INVALID_ARGUMENT, "%s: none of the ops takes it",
+                   o->parameters != NULL ? "parameters" : "method");
+}
+
 cr_status cr_cl_check_ops(const cured_op *ops, size_t op_count, cr_error *error) {
     if (op_count < 1 || op_count > CURED_MAX_OPS)
         return cr_fail(error, CR_INVALID_ARGUMENT, "op_count is %zu, must be 1 to %d", op_count, CURED_MAX_OPS);
@@ -54,7 +87,7 @@ cr_status cr_cl_check_ops(const cured_op *ops, size_t op_count, cr_error *error)
         unsigned op = (unsigned)ops[i];
         if (!cr_op_row_of(op)->name)
             return cr_fail(error, CR_INVALID_ARGUMENT, "ops[%zu] is %u, which is no op: see cured_op_list", i, op);
-        if (cr_ops_has(seen, op))
+        if (cr_ops_has(seen, op) && !cr_op_takes_share((cr_op)op))
             return cr_fail(error, CR_INVALID_ARGUMENT, "ops names %s twice, limit is once", cr_op_name((cr_op)op));
         seen |= cr_ops_of(op);
     }

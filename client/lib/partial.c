@@ -103,6 +103,7 @@ static cr_status check_ops(const cr_share *share, const cured_op *ops, size_t op
                         .ops = numbers,
                         .op_count = (uint32_t)op_count,
                         .partial = true,
+                        .folded = true,
                         .finish = *opts};
     for (size_t i = 0; i < op_count; i++) numbers[i] = (uint32_t)ops[i];
     cr_status status = cr_ask_ops(&ask, &needs, error);

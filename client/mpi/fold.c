@@ -117,6 +117,8 @@ int ranks_fold(ranks_job *job, const cli_options *o, const cured_op *ops, size_t
     int code = ranks_plan_make(job, o, ops, op_count, &plan);
     if (code == EXIT_OK && o->axis_given) {
         code = ranks_axis(job, o, ops, op_count, named, &plan);
+    } else if (code == EXIT_OK && cli_goes_by_rank(o)) {
+        code = ranks_search(job, o, ops, op_count, named, &plan);
     } else if (code == EXIT_OK) {
         const size_t room = ranks_room(ops, op_count, 1 + 2 * plan.whole);
         ranks_record *record = ranks_record_new(room);

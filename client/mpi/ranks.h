@@ -73,10 +73,12 @@ void ranks_record_fail(const ranks_job *job, const cli_failure *failure, ranks_r
 /* Gathers the records and merges them, once: by groups, then those of the groups. The sum is in rank 0's record. */
 void ranks_gather(const ranks_job *job, ranks_record *record, size_t room);
 
-/* The commands: fold.c, axis.c, bench.c. */
+/* The commands: fold.c, axis.c, search.c, bench.c. */
 int ranks_fold(ranks_job *job, const cli_options *o, const cured_op *ops, size_t op_count, bool named);
 int ranks_axis(ranks_job *job, const cli_options *o, const cured_op *ops, size_t op_count, bool named,
                ranks_plan *plan);
+int ranks_search(ranks_job *job, const cli_options *o, const cured_op *ops, size_t op_count, bool named,
+                 const ranks_plan *plan);
 int ranks_bench(ranks_job *job, const cli_options *o);
 
 #endif

@@ -45,8 +45,10 @@ typedef struct cured_cuda_ask {
     size_t array_count;             /* 1 and more */
     const cured_op *ops;
     size_t op_count; /* 1 to CURED_MAX_OPS */
-    /* NULL: the defaults. Of them nan, overflow, result_dtype, ddof, axis, first, unplaced count; the others are refused. axis: with one
-     * array only. */
+    /* NULL: the defaults. Of them nan, overflow, result_dtype, ddof, axis, offsets, first, unplaced and mask count; the others are refused.
+     * axis and offsets: with one array only. Offsets lie in host memory, or in memory of the array's device at a multiple of their size,
+     * and stay as the array does. mask: in memory of the array's device, of one whole array whose answers come to host memory; sums,
+     * means, norms, variances and counts take one, other ops are UNIMPLEMENTED. */
     const cured_options *options;
     void *stream; /* a cudaStream_t, which is a CUstream: NULL or 1 the legacy default stream, 2 the thread's */
 } cured_cuda_ask;
@@ -55,7 +57,8 @@ typedef struct cured_cuda_ask {
  *
  * Arrays of several dtypes are one array of the narrowest dtype that holds all their elements: of f16 and bf16 that is f32, of u8 and i8
  * i16. INVALID_ARGUMENT where there is none (floats and integers, u64 and a signed type), and for prod of floats. One launch or more for
- * each dtype; where an answer is an index, or a place of a partial, each array by itself, and start waits too. */
+ * each dtype; where an answer is an index, or a place of a partial, each array by itself, and start waits too, as it does for more than 16
+ * arrays of ops other than sums of floats. */
 
 /* Enqueues, and waits for the answers: without sleeping, as torch's item() does. *values: one for each op, freed by
  * cured_values_free(). INVALID_ARGUMENT with an axis. FAILED_PRECONDITION while the stream is captured: a graph has nobody who waits. */
@@ -86,18 +89,42 @@ CURED_API cured_status cured_cuda_partial_each(const cured_cuda_ask *ask, cured_
 CURED_API cured_status cured_cuda_reduce_each(const cured_cuda_ask *ask, cured_values **values, cured_error *error);
 
 /* Along ask->options->axis: results[k] is host memory for outer·inner answers of ops[k], each of cured_axis_dtype(). Waits. OUT_OF_RANGE
- * names the first output whose integer does not fit its type. */
+ * names the first output whose integer does not fit its type. With ask->options->offsets: an answer for each segment, of sums, means, norms
+ * and variances of f16, bf16, f32 and f64 (UNIMPLEMENTED names another op); INVALID_ARGUMENT names the first offset that is wrong. */
 CURED_API cured_status cured_cuda_reduce_axis(const cured_cuda_ask *ask, void *const *results, cured_error *error);
 
 /* ---- Answers in device memory ---- */
 
 /* Enqueues, and waits for nothing: the stream's next kernel may use the answers. to[k]: device memory for the answers of ops[k],
- * outer·inner of them along an axis and one otherwise, of cured_axis_dtype(), at a multiple of its size. status: 8 bytes of device memory
- * at a multiple of 8, which become 0, or something else where an integer does not fit its type (that output then holds any value);
+ * outer·inner of them along an axis, one for each segment by offsets and one otherwise, of cured_axis_dtype(), at a multiple of its size. status: 8 bytes of device memory
+ * at a multiple of 8, which become 0, or something else where an integer does not fit its type (that output then holds any value), or an offset is wrong (all
+ * outputs then hold any values);
  * NULL: nobody asks. Several arrays are one, of sums of floats, their means and norms. In a stream that is captured, the call has a
  * workspace of its own, which the graph owns; so the graph may be replayed beside other calls. UNIMPLEMENTED, with a sentence, for
- * what a GPU cannot finish. */
+ * what a GPU cannot finish. Offsets in host memory are refused in a stream that is captured. */
 CURED_API cured_status cured_cuda_enqueue(const cured_cuda_ask *ask, void *const *to, void *status, cured_error *error);
+
+/* ---- Linear forms in device memory (docs/PARTIALS.md, "Linear form") ----
+ *
+ * For programs whose ranks meet in an Allreduce of GPU buffers (NCCL, MPI, gloo): each rank writes a vector of int64, the Allreduce adds
+ * the vectors up, and the sum is finished, all in the stream's order and without a wait of the host. */
+
+/* Enqueues, and waits for nothing: the linear form of the arrays' partial for the ask's ops. sums: device memory for as many int64 as
+ * cured_linear_size() says of `as` and the ops, and maxima likewise, which may be NULL without extrema. as: the arrays' dtype
+ * (CURED_DTYPE_DEFAULT says so), or of floats a wider one, so that ranks whose arrays differ in dtype may add up; extrema have the arrays'
+ * alone. Options: none but the defaults. Several arrays are one, of sums of floats and what is made of them. No elements are as good as
+ * some. Under capture as cured_cuda_enqueue(). UNIMPLEMENTED: digest; INVALID_ARGUMENT: prod, bits, argmin and argmax. */
+CURED_API cured_status cured_cuda_linear(const cured_cuda_ask *ask, cured_dtype as, int64_t *sums, int64_t *maxima,
+                                         cured_error *error);
+
+/* Enqueues the answers of vectors that were added up, and waits for nothing. dtype, ops: what the vectors were written for (`as`). to[k]:
+ * device memory for the one answer of ops[k], as for cured_cuda_enqueue(); NULL: it is not wanted. Sums, means and norms of floats are
+ * finished on the device, others are UNIMPLEMENTED: copy the vector, and call cured_linear_partial(). Of options nan, result_dtype and
+ * ddof count. status: NULL, or 8 bytes of device memory at a multiple of 8, which become 0, or something else where no elements have such
+ * a vector (the answers then hold any values). sums stays as it is until the stream has come past the call. */
+CURED_API cured_status cured_cuda_from_linear(cured_dtype dtype, const cured_op *ops, size_t op_count,
+                                              const cured_options *options, const int64_t *sums, void *const *to,
+                                              void *status, void *stream, cured_error *error);
 
 /* What is put in the stream `after` from now on waits until `before` has come as far as it is now; the host waits for nothing. For answers
  * in device memory that belongs to another stream than the array. data: memory of the device of `before`. */

@@ -117,14 +117,29 @@ typedef enum cured_op {
     CURED_OP_BIT_AND = 19,
     CURED_OP_BIT_OR = 20,
     CURED_OP_BIT_XOR = 21,
+    CURED_OP_QUANTILE = 22,
+    CURED_OP_DOT = 23,
     CURED_OP_COUNT_INF = 24,
-    CURED_OP_DIGEST = 25
+    CURED_OP_DIGEST = 25,
+    CURED_OP_SQDIST = 26,
+    CURED_OP_AVERAGE = 27,
+    CURED_OP_MEDIAN = 28,
+    CURED_OP_PTP = 29
 } cured_op;
 
 /* What a NaN in the input means. PROPAGATE: sums, means and extrema are NaN, and argmin and argmax name the first NaN. SKIP: NaNs
  * are left out of everything but count_nan. A NaN that is an answer is always the positive quiet NaN without a payload. In
  * extrema -0 is below +0. docs/NUMERICS.md has every rule, and says which op takes which result type. */
 typedef enum cured_nan { CURED_NAN_PROPAGATE = 0, CURED_NAN_SKIP = 1 } cured_nan;
+/* How a quantile whose place lies between two elements is made of them, as NumPy names it: in proportion, the lower, the higher, the
+ * nearer (halfway that of even rank), their mean. */
+typedef enum cured_method {
+    CURED_METHOD_LINEAR = 0,
+    CURED_METHOD_LOWER = 1,
+    CURED_METHOD_HIGHER = 2,
+    CURED_METHOD_NEAREST = 3,
+    CURED_METHOD_MIDPOINT = 4
+} cured_method;
 typedef enum cured_overflow { CURED_OVERFLOW_ERROR = 0, CURED_OVERFLOW_WRAP = 1 } cured_overflow;
 
 enum {
@@ -257,8 +272,9 @@ typedef struct cured_axis {
 } cured_axis;
 
 /* Which elements of the input count. What a mask leaves out is for no op there; indices stay those of the whole input, and along an
- * axis a slice of which nothing counts is answered as an empty one. In this process only ("embedded:", and cured_reduce_here): a
- * daemon takes no masks yet (UNIMPLEMENTED). A partial under a mask has no position (unplaced). */
+ * axis a slice of which nothing counts is answered as an empty one. A daemon is sent it before the input, and keeps all of it: so it
+ * counts against the daemon's max_state_bytes_per_connection (RESOURCE_EXHAUSTED). One that is too old takes none (UNIMPLEMENTED). It
+ * does not go with cured_reduce_regions. A partial under a mask has no position (unplaced). */
 typedef enum cured_mask_kind {
     CURED_MASK_BYTES = 1, /* a byte an element, true unless it is 0, as NumPy's bool */
     CURED_MASK_BITS = 2,  /* a bit an element, bit i of byte j for number 8·j + i, as Arrow's validity */
@@ -270,6 +286,39 @@ typedef struct cured_mask {
     cured_mask_kind kind;
     bool leaves_out; /* elements where it is true do not count, as in numpy.ma; otherwise those where it is false */
 } cured_mask;
+
+/* Segments of the input: segment i has the elements from offset i up to, but without, offset i + 1, and an answer of each op. Elements
+ * before the first offset and from the last on are ignored. Offsets do not fall, are not negative and lie within the input: otherwise the
+ * call is INVALID_ARGUMENT, which names the first that is wrong. An empty segment is answered as an empty array; extrema and their indices
+ * have no value there (see "Arrays of answers"). Indices count from the segment's first element. An older daemon refuses
+ * offsets (UNIMPLEMENTED). Device memory goes by cured/cuda.h. */
+typedef struct cured_offsets {
+    const void *data;  /* the caller's, at any alignment; it stays valid and unchanged until the call is done */
+    uint64_t count;    /* segments + 1 */
+    cured_dtype dtype; /* CURED_I32, CURED_I64, CURED_U32 or CURED_U64 */
+} cured_offsets;
+
+/* A key for each row of the input, and an answer of each op for each group and column: element (i, c) of the input, in rows of `columns`
+ * elements, belongs to answer key[i]·columns + c. The order of rows changes no bit. A key outside 0 to groups - 1 is INVALID_ARGUMENT, which
+ * names the first, unless drop leaves such rows out. A group of no rows is answered as an empty array; extrema and their indices have no
+ * value there (see "Arrays of answers"). Indices are the numbers of rows. No digest, and no prod of floats (INVALID_ARGUMENT). What is
+ * known of all groups takes 1 GiB at most (RESOURCE_EXHAUSTED); docs/NUMERICS.md says how much a group takes. A daemon
+ * keeps to its max_state_bytes_per_connection, too; an older one refuses keys (UNIMPLEMENTED). */
+typedef struct cured_keys {
+    const void *data;  /* the caller's, at any alignment; it stays valid and unchanged until the call is done */
+    uint64_t count;    /* of rows */
+    cured_dtype dtype; /* CURED_U8 to CURED_I64 */
+    uint64_t groups;
+    uint64_t columns; /* of a row; an array of values has 1 */
+    bool drop;
+} cured_keys;
+
+/* The second array of ops of two (dot, sqdist, average): as many elements as the input, in its order. */
+typedef struct cured_second {
+    const void *data;
+    uint64_t count;
+    cured_dtype dtype; /* the input's */
+} cured_second;
 
 typedef struct cured_options {
     size_t struct_bytes;     /* sizeof(cured_options): set by the initialiser */
@@ -299,16 +348,27 @@ typedef struct cured_options {
     const char *kernel;
     uint32_t max_retry_wait_ms; /* a daemon that asks for a longer wait is taken to ask for this; 0: 10 s */
     bool unplaced;              /* with partial: one without a position. No first, argmin, argmax, prod of floats */
-    bool statuses;              /* with axis: an answer without a value fails no call; see "Arrays of answers" */
-    const struct cured_output *outputs; /* with axis: where the daemon writes each op's answers; see there. Copied */
-    const cured_mask *mask;             /* NULL: every element counts. Copied, but not its data */
+    bool statuses; /* with axis or offsets: an answer without a value fails no call; see "Arrays of answers" */
+    const struct cured_output
+        *outputs;           /* with axis or offsets: where the daemon writes each op's answers; see there. Copied */
+    const cured_mask *mask; /* NULL: every element counts. Copied, but not its data */
     const struct cured_block *layout; /* with partial: the input is a block of a larger array; see "Partials". Copied */
+    const cured_offsets
+        *offsets; /* an answer for each segment, as along an axis. NULL: none. Copied, but not its data */
+    const cured_keys
+        *keys; /* an answer for each group and column, as along an axis. NULL: none. Copied, but not its data */
+    /* For quantile, which may come several times: the share of each op, 0 to 1 (of others it is ignored; NULL: 0.5). Copied */
+    const double *parameters;
+    cured_method method;             /* for quantile: what lies between two elements */
+    const struct cured_bytes *asked; /* with median alone: count what a search asks; see "Searches". Copied */
+    const cured_second *second; /* for ops of two arrays, which take it and no others do. Copied, but not its data */
 } cured_options;
 
 #define CURED_OPTIONS_INIT                                                                                             \
     {                                                                                                                  \
         sizeof(cured_options), 0, 8, CURED_NAN_PROPAGATE, CURED_OVERFLOW_ERROR, CURED_DTYPE_DEFAULT, 0, NULL, NULL, 0, \
-            NULL, NULL, NULL, 0, NULL, 0, false, NULL, 0, false, false, NULL, NULL, NULL                               \
+            NULL, NULL, NULL, 0, NULL, 0, false, NULL, 0, false, false, NULL, NULL, NULL, NULL, NULL, NULL,            \
+            CURED_METHOD_LINEAR, NULL, NULL                                                                            \
     }
 
 /* A call that ends with UNAVAILABLE (a lost connection is that too) or RESOURCE_EXHAUSTED is tried again, after the
@@ -536,11 +596,34 @@ CURED_API cured_status cured_linear_partial(cured_dtype dtype, const cured_op *o
                                             const int64_t *sums, size_t sum_count, const int64_t *maxima,
                                             size_t max_count, void *out, size_t *out_bytes, cured_error *error);
 
+/* ---- Searches: medians and quantiles of an array in parts: files, ranks, chunks (docs/PARTIALS.md, "Searches") ----
+ *
+ * The elements that answer are found by several reads of all parts. Each is a call for each part, of the op median and with
+ * options.asked: it answers with counts in place of values (cured_call_counts), in this process. The sum of the parts' counts, element by
+ * element and in any order, goes to cured_search_next(). When nothing more is asked the values have the bits of the whole array. */
+typedef struct cured_search cured_search;
+
+/* ops: median and quantile alone. Of options nan, result_dtype, parameters and method count. *search is the caller's until
+ * cured_search_free(). One thread at a time. */
+CURED_API cured_status cured_search_begin(cured_dtype dtype, const cured_op *ops, size_t op_count,
+                                          const cured_options *options, cured_search **search, cured_error *error);
+/* What the next read counts: bytes that may be sent anywhere, valid until cured_search_next(), and how many counts there are. Without
+ * bytes, and 0, the search is over. */
+CURED_API cured_bytes cured_search_asked(const cured_search *search, size_t *count);
+/* The read is over, with these counts of all parts. INVALID_ARGUMENT where they are not so many, or the search was over. */
+CURED_API cured_status cured_search_next(cured_search *search, const uint64_t *counts, size_t count,
+                                         cured_error *error);
+/* The answers, once it is over (FAILED_PRECONDITION before). *values as of cured_partial_finish. */
+CURED_API cured_status cured_search_values(const cured_search *search, cured_values **values, cured_error *error);
+CURED_API void cured_search_free(cured_search *search);
+/* A call with options.asked that is done: its counts; NULL, with 0, for other calls. */
+CURED_API const uint64_t *cured_call_counts(const cured_call *call, size_t *count);
+
 /* ---- Small arrays, here: no connection, no call ---- */
 
 /* Reduces count elements at data in this thread, before it returns: no connection, no call. For arrays so small (some KiB)
  * that a call costs as much as its fold; the bits are the same. Of options (NULL: defaults) nan, overflow, result_dtype and
- * ddof count; axis, outputs, partial, first, layout and kernel are INVALID_ARGUMENT. UNIMPLEMENTED in a library without kernels. *values as
+ * ddof count; axis, offsets, keys, outputs, partial, first, layout, asked and kernel are INVALID_ARGUMENT. UNIMPLEMENTED in a library without kernels. *values as
  * above. Any thread. */
 CURED_API cured_status cured_reduce_here(cured_dtype dtype, const cured_op *ops, size_t op_count, const void *data,
                                          uint64_t count, const cured_options *options, cured_values **values,

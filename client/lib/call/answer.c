@@ -14,7 +14,8 @@ uint64_t cured_call_elapsed_ns(const cured_call *call) { return call->elapsed_ns
 uint32_t cured_call_retries(const cured_call *call) { return call->retries; }
 
 const cured_value *cured_call_value(const cured_call *call, size_t index) {
-    bool has = answered(call) && call->array == NULL && call->partial == NULL;
+    const bool counted = call->ranked != NULL && call->ranked->counts_only;
+    const bool has = answered(call) && call->array == NULL && call->partial == NULL && !counted;
     return has && index < call->value_count ? &call->values[index] : NULL;
 }
 
@@ -27,6 +28,12 @@ const cured_value *cured_call_find(const cured_call *call, cured_op op) {
 const void *cured_call_partial(const cured_call *call, size_t *bytes) {
     *bytes = answered(call) ? call->partial_bytes : 0;
     return *bytes != 0 ? call->partial : NULL;
+}
+
+const uint64_t *cured_call_counts(const cured_call *call, size_t *count) {
+    const bool counted = answered(call) && call->ranked != NULL && call->ranked->counts_only;
+    *count = counted ? cr_quantile_words(&call->ranked->asked) : 0;
+    return counted ? call->ranked->counts : NULL;
 }
 
 const cured_reloaded *cured_call_reloaded(const cured_call *call) { return answered(call) ? call->reloaded : NULL; }

@@ -16,6 +16,7 @@ struct op_answers {
     uint64_t *seen;    /* a bit an answer */
     uint8_t *statuses; /* a byte an answer; NULL: nobody asked for them */
     cr_axis_missing missing;
+    uint64_t missing_of; /* elements of the first without a value: offsets are not read after the call */
     uint64_t covered;
     cr_dtype dtype;
     uint8_t size;
@@ -48,11 +49,11 @@ static uint64_t add_product(uint64_t sum, uint64_t a, uint64_t b) {
 
 static uint64_t words_of(uint64_t count) { return count / 64 + (count % 64 != 0); }
 
-static cr_status check(const cr_wire_reduce *r, const cured_options *o, cr_error *error) {
-    cr_shape shape = {r->outer, r->n, r->inner};
-    if (o->partial) return cr_fail(error, CR_INVALID_ARGUMENT, "partial: there are none along an axis");
-    if (o->first != 0) return cr_fail(error, CR_INVALID_ARGUMENT, "first: it has no meaning along an axis");
-    return cr_shape_check(&shape, (cr_dtype)r->dtype, error);
+cr_status cr_cl_array_check(const cured_call *call, const cured_options *o, cr_error *error) {
+    const char *way = cr_geometry_way(call->geometry);
+    if (o->partial) return cr_fail(error, CR_INVALID_ARGUMENT, "partial: there are none %s", way);
+    if (o->first != 0) return cr_fail(error, CR_INVALID_ARGUMENT, "first: it has no meaning %s", way);
+    return CR_OK;
 }
 
 /* The types and sizes, and whether the memory for them is granted. */
@@ -84,17 +85,15 @@ static cr_status plan(cr_cl_array *array, const cr_wire_reduce *r, const cured_o
 
 cr_status cr_cl_array_make(cured_call *call, const cured_options *o, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
-    cr_status status = check(r, o, error);
-    if (status != CR_OK) return status;
     cr_cl_array *array = calloc(1, sizeof *array + r->op_count * sizeof array->ops[0]);
     if (array == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
     call->array = array; /* freed with the call from here on */
-    array->count = r->outer * r->inner;
+    array->count = call->answers;
     array->on_part = o->on_part;
     array->has_results = o->results != NULL;
     array->wants_statuses = o->statuses;
     array->op_count = r->op_count;
-    status = plan(array, r, o, error);
+    cr_status status = plan(array, r, o, error);
     for (uint32_t i = 0; status == CR_OK && i < array->op_count; i++) {
         struct op_answers *a = &array->ops[i];
         if (o->outputs == NULL) a->seen = calloc((size_t)words_of(array->count) + 1, sizeof a->seen[0]);
@@ -167,6 +166,20 @@ bool cr_cl_array_own(cr_cl_array *array) {
 
 bool cr_cl_array_wants_statuses(const cr_cl_array *array) { return array != NULL && array->wants_statuses; }
 
+/* Elements that an answer is of, at most. */
+static uint64_t elements_of(const cured_call *call, uint64_t answer) {
+    switch (call->geometry) {
+        case CR_GEOMETRY_AXIS:
+            return call->request.reduce.n;
+        case CR_GEOMETRY_OFFSETS:
+            return cr_offsets_at(&call->offsets, answer + 1) - cr_offsets_at(&call->offsets, answer);
+        case CR_GEOMETRY_WHOLE:
+        case CR_GEOMETRY_KEYS:
+            break;
+    }
+    return call->elements;
+}
+
 void cr_cl_array_filled(cured_call *call) {
     const cr_wire_reduce *r = &call->request.reduce;
     const cr_finish_opts finish = {.nan = (cr_nan_policy)r->nan, .result_dtype = (cr_dtype)r->result_dtype};
@@ -175,6 +188,7 @@ void cr_cl_array_filled(cured_call *call) {
         struct op_answers *a = &array->ops[i];
         cr_axis_mark((cr_op)r->ops[i], (cr_dtype)r->dtype, &finish, 0, array->count, a->values, a->statuses,
                      &a->missing);
+        if (a->missing.count != 0) a->missing_of = elements_of(call, a->missing.first);
     }
 }
 
@@ -197,7 +211,7 @@ static bool mark(uint64_t *seen, uint64_t first, uint64_t count) {
     return true;
 }
 
-/* Whether the program finds all those elements along its axis; without a value there is no index (nan: skip). */
+/* Whether the program finds all those elements among the answer's; without a value there is no index (nan: skip). */
 static bool indices_fit(const cured_call *call, const cr_wire_part *part, uint64_t count) {
     const cr_wire_reduce *r = &call->request.reduce;
     if (!cr_op_is_index((cr_op)r->ops[part->op])) return true;
@@ -205,13 +219,14 @@ static bool indices_fit(const cured_call *call, const cr_wire_part *part, uint64
         uint64_t index;
         if (part->statuses != NULL && part->statuses[i] != CR_OK) continue;
         memcpy(&index, part->values + i * sizeof index, sizeof index);
-        if (index >= r->n && (index != UINT64_MAX || r->nan != CR_NAN_SKIP)) return false;
+        if (index >= elements_of(call, part->first + i) && (index != UINT64_MAX || r->nan != CR_NAN_SKIP)) return false;
     }
     return true;
 }
 
 /* Which answers of the part have no value. What is wrong with that, or NULL. */
-static const char *take_statuses(struct op_answers *a, const cr_wire_part *part, uint64_t count) {
+static const char *take_statuses(const cured_call *call, struct op_answers *a, const cr_wire_part *part,
+                                 uint64_t count) {
     if (part->statuses_len == 0) return NULL;
     if (a->statuses == NULL) return "it has statuses, and nobody asked for them";
     if (part->statuses_len != count) return "it has not as many statuses as answers";
@@ -220,6 +235,7 @@ static const char *take_statuses(struct op_answers *a, const cr_wire_part *part,
         if (part->statuses[i] > CR_STATUS_MAX) return "a status is none";
         if (a->missing.count++ != 0 && part->first + i > a->missing.first) continue;
         a->missing.first = part->first + i;
+        a->missing_of = elements_of(call, a->missing.first);
         a->missing.status = (cr_status)part->statuses[i];
     }
     memcpy(a->statuses + part->first, part->statuses, part->statuses_len);
@@ -227,28 +243,29 @@ static const char *take_statuses(struct op_answers *a, const cr_wire_part *part,
 }
 
 /* Of answers that are written into a region only those statuses come where some have no value. */
-static const char *take_written(const cr_cl_array *array, struct op_answers *a, const cr_wire_part *part) {
+static const char *take_written(const cured_call *call, struct op_answers *a, const cr_wire_part *part) {
+    const cr_cl_array *array = call->array;
     const uint64_t count = part->statuses_len;
     if (part->values_len != 0) return "its answers were to be written into a region";
     if (part->first > array->count || count > array->count - part->first) return "it goes beyond the answers asked for";
     for (uint64_t i = 0; a->statuses != NULL && i < count; i++)
         if (a->statuses[part->first + i] != CR_OK) return "it has a status that came before";
-    return take_statuses(a, part, count);
+    return take_statuses(call, a, part, count);
 }
 
 const char *cr_cl_array_take(cured_call *call, const cr_wire_part *part) {
     cr_cl_array *array = call->array;
     if (part->op >= array->op_count) return "it is of an op that was not asked for";
     struct op_answers *a = &array->ops[part->op];
-    if (cr_cl_outputs_written(call)) return take_written(array, a, part);
+    if (cr_cl_outputs_written(call)) return take_written(call, a, part);
     if (part->values_len % a->size != 0) return "its length does not belong to its type";
     uint64_t count = part->values_len / a->size;
     if (part->first > array->count || count > array->count - part->first) return "it goes beyond the answers asked for";
     if (count == 0) return NULL;
     if (!mark(a->seen, part->first, count)) return "it has an answer that came before";
-    const char *wrong = take_statuses(a, part, count);
+    const char *wrong = take_statuses(call, a, part, count);
     if (wrong != NULL) return wrong;
-    if (!indices_fit(call, part, count)) return "an index is of no element along the axis";
+    if (!indices_fit(call, part, count)) return "an index is of no element of its answer";
     a->covered += count;
     if (a->values != NULL) memcpy(a->values + part->first * a->size, part->values, part->values_len);
     if (array->on_part == NULL) return NULL;
@@ -289,8 +306,8 @@ cured_status cured_call_array_status(const cured_call *call, size_t index, cured
     cr_error why = {CR_OK, ""};
     if (a == NULL || call->state != CALL_DONE)
         return cr_cl_fail(error, CR_FAILED_PRECONDITION, "the call has no array of answers to this op");
-    cr_axis_say(&a->missing, (cr_op)call->values[index].op, a->dtype, call->request.reduce.n,
-                call->mask.kind != CR_MASK_NONE, call->array->count, &why);
+    cr_axis_say(&a->missing, (cr_op)call->values[index].op, a->dtype, a->missing_of,
+                call->mask.kind != CR_MASK_NONE || call->geometry == CR_GEOMETRY_KEYS, call->array->count, &why);
     return cr_cl_give(error, &why, 0);
 }
 

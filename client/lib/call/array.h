@@ -1,4 +1,4 @@
-/* array: the answers of a call with an axis: where they go, and that each comes exactly once. The daemon is not trusted: one
+/* array: the answers of a call that has many of each op: where they go, and that each comes exactly once. The daemon is not trusted: one
  * bit for each answer says whether it was there.
  *
  * All that the daemon may send is granted at the start: its place is known, and a CREDIT that had to wait behind DATA of the
@@ -13,7 +13,9 @@
 
 typedef struct cr_cl_array cr_cl_array;
 
-/* Makes call->array from the request and the options. */
+/* Whether the options suit many answers, as the call's geometry has them. */
+cr_status cr_cl_array_check(const cured_call *call, const cured_options *o, cr_error *error);
+/* Makes call->array, for call->answers of each op, from the request and the options. */
 cr_status cr_cl_array_make(cured_call *call, const cured_options *o, cr_error *error);
 /* Of a call with outputs, which were not to be written after all: memory for what is known of parts, a bit an answer. Zeroing it for
  * nothing took 0.3 ms of a call for 32 million answers. False: there is none. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "client/lib/call/beside.h"
+#include "client/lib/call/gather.h"
 #include "client/lib/call/outputs.h"
 #include "client/lib/call/regions.h"
 #include "client/lib/error.h"
@@ -30,7 +32,10 @@ void cr_cl_call_destroy(cured_call *call) {
     cr_cl_array_free(call->array);
     free(call->partial);
     free(call->owned);
+    cr_cl_gather_free(call->gather);
     free(call->layout);
+    if (call->ranked != NULL) free(call->ranked->counts);
+    free(call->ranked);
     free(call->pieces);
     cr_cl_outputs_free(call);
     free(call);
@@ -60,6 +65,8 @@ void cr_cl_call_submit(cured_call *call) {
     call->body_len = call->body_pos = 0;
     call->source = call->data;
     call->source_len = (size_t)call->data_bytes;
+    cr_cl_beside_restart(call);
+    cr_cl_gather_restart(call);
     if (call->array != NULL) cr_cl_array_reset(call->array);
     calls->way->begin(call);
 }
@@ -74,7 +81,7 @@ void cr_cl_call_finish(cured_call *call, cr_status code, uint32_t retry_after_ms
     call->retry_after_ms = retry_after_ms;
     cr_cl_call_forget(call);
     call->source = NULL;
-    call->source_len = 0;
+    call->source_len = call->beside_len = 0;
     call->body = NULL; /* what is left of a begun frame goes out as zeros */
     if (call->fd >= 0) close(call->fd);
     call->fd = -1;
@@ -127,9 +134,9 @@ static uint64_t retry_delay_ns(cured_call *call, uint32_t retry_after_ms) {
 }
 
 void cr_cl_call_failed(cured_call *call, cr_status code, uint32_t retry_after_ms, const char *text) {
-    bool again = (code == CR_UNAVAILABLE || code == CR_RESOURCE_EXHAUSTED) && call->kind != KIND_STREAM &&
-                 call->retries_left > 0 && call->calls->dead == NULL &&
-                 !(call->array != NULL && cr_cl_array_handed_over(call->array));
+    bool again = (code == CR_UNAVAILABLE || code == CR_RESOURCE_EXHAUSTED) &&
+                 (call->kind != KIND_STREAM || call->gather != NULL) && call->retries_left > 0 &&
+                 call->calls->dead == NULL && !(call->array != NULL && cr_cl_array_handed_over(call->array));
     uint64_t when = 0, now = cr_now_ns();
     if (again) {
         when = now + retry_delay_ns(call, retry_after_ms);
@@ -146,7 +153,7 @@ void cr_cl_call_failed(cured_call *call, cr_status code, uint32_t retry_after_ms
     call->retries++;
     call->retry_ns = when;
     call->source = NULL;
-    call->source_len = 0;
+    call->source_len = call->beside_len = 0;
     if (queued(call) && !cr_cl_call_begun(call)) cr_cl_call_dequeue(call);
     cr_cl_calls_wake_at(call->calls, when);
 }

@@ -23,11 +23,14 @@
 #include "client/lib/value.h"
 #include "cured/cured.h"
 #include "kernels/core/ask.h"
+#include "kernels/core/keys.h"
 #include "kernels/core/layout.h"
+#include "kernels/core/offsets.h"
+#include "kernels/core/quantile.h"
 #include "kernels/core/view.h"
 #include "proto/wire.h"
 
-enum { CR_CL_HEAD_BYTES = 416 }; /* header, the longest packed CALL of this library, header of the first DATA */
+enum { CR_CL_HEAD_BYTES = 960 }; /* header, the longest packed CALL of this library, header of the first DATA */
 
 typedef enum call_kind {
     KIND_BUFFER,
@@ -43,6 +46,15 @@ typedef enum call_kind {
     KIND_RELOAD,
     KIND_CONFIG,
 } call_kind;
+/* What ops by rank ask, by their position among the call's, and the bits of their answers; or the read that is asked and its counts. */
+typedef struct cr_cl_ranked {
+    cr_quantile_item items[CURED_MAX_OPS];
+    uint64_t bits[CURED_MAX_OPS];
+    bool counts_only;
+    cr_quantile asked;
+    uint64_t *counts; /* NULL: none yet */
+} cr_cl_ranked;
+
 /* ACTIVE: under way (queued, sent or waiting for bytes). RETRY: waits for retry_ns, unknown to the daemon. DONE. */
 typedef enum call_state { CALL_ACTIVE, CALL_RETRY, CALL_DONE } call_state;
 
@@ -66,9 +78,14 @@ struct cured_call {
     uint32_t head_len, head_pos;
     const uint8_t *body; /* NULL with body_len > 0: zeros */
     size_t body_len, body_pos;
+    bool body_is_input;    /* and not what is sent before that */
     const uint8_t *source; /* the caller's bytes that are in no frame yet */
     size_t source_len;
-    uint64_t declared, handed; /* bytes of the whole input; handed over by the caller */
+    const uint8_t *beside; /* what is sent before them, likewise */
+    size_t beside_len;
+    uint32_t beside_kind;             /* the kinds before it are sent, or in beside */
+    uint64_t first_sent, second_sent; /* bytes of an array and of its second, which are sent in turn */
+    uint64_t declared, handed;        /* bytes of the whole input; handed over by the caller */
     uint64_t credit;
 
     /* the request, kept for another try; the buffer's bounds for the same reason */
@@ -76,14 +93,24 @@ struct cured_call {
     const uint8_t *data;
     uint64_t data_bytes;
     uint64_t ping_id;
-    void *owned;                /* the library's copy of what is sent, where it made one */
+    struct cr_cl_gather
+        *gather; /* KIND_STREAM: the input is gathered from memory; KIND_BUFFER: it was. Owned; NULL: neither */
+    void *owned; /* the library's copy of what is sent, where it made one */
     cured_region *region;       /* KIND_REGION keeps it; KIND_REGISTER is its own */
     struct cr_outputs *outputs; /* where the answers along an axis are written; NULL: nowhere */
     struct cr_pieces *pieces;   /* KIND_REGION of several regions, which it keeps all; region is the first. NULL: one */
+    cr_geometry geometry;       /* where the answers' elements lie, */
+    uint64_t answers, elements; /* how many there are of each op, and of the input: UINT64_MAX, as many as it has */
+    cr_keys keys;               /* with CR_GEOMETRY_KEYS: the same of the rows */
+    cr_offsets offsets;         /* with CR_GEOMETRY_OFFSETS: of the segments; the data are the program's */
+    uint64_t span;              /* and the elements from the first to the last of them */
     cr_needs needs;             /* what is folded in this process, */
     cr_mask mask;               /* what of the input counts there, */
     uint64_t mask_count;        /* and how many elements the mask speaks of */
+    cured_second second;        /* the second array; the data are the program's */
+    bool has_second;            /* there is one */
     cr_layout *layout;          /* what the input is of a larger array; NULL: no block. Owned */
+    cr_cl_ranked *ranked;       /* NULL: no op goes by rank. Owned */
     struct cr_work *work;       /* its job in this process; NULL: none */
 
     uint64_t start_ns, deadline_ns, retry_ns, elapsed_ns; /* deadline 0: none */

@@ -20,6 +20,7 @@
 #include "cured/cured.h"
 #include "proto/frame.h"
 #include "proto/status.h"
+#include "proto/wire.h"
 
 typedef struct cr_cl_calls cr_cl_calls;
 
@@ -48,7 +49,7 @@ struct cr_cl_calls {
     const cr_error *dead;   /* why no call may begin any more; NULL: they may */
 
     /* of WELCOME: what the daemon grants */
-    bool welcomed, has_statuses, has_outputs;
+    bool welcomed, has_statuses, has_outputs, has_parameters, has_beside[CR_BESIDES];
     uint64_t credit;
     uint32_t last_stream;
     uint64_t last_ping;

@@ -6,7 +6,9 @@
  * Thread: the one that uses the connection. Owner: nothing is copied; the pieces belong to their calls. */
 #include <string.h>
 
+#include "client/lib/call/beside.h"
 #include "client/lib/call/call.h"
+#include "client/lib/call/gather.h"
 #include "client/lib/call/outputs.h"
 #include "client/lib/call/regions.h"
 
@@ -45,23 +47,52 @@ static void put_frame(cured_call *call, cr_frame_type type, uint16_t flags, uint
     call->head_len += CR_FRAME_HEADER_BYTES;
 }
 
+/* Whether the call's array comes in DATA. */
+static bool streams(const cured_call *call) { return call->kind == KIND_BUFFER || call->kind == KIND_STREAM; }
+
+/* Makes one DATA of at most most of the `left` bytes at *from, as far as credit goes. last: no bytes come behind all of them. Returns how
+ * many, which *from moves by; SIZE_MAX: there is no DATA to send now. */
+static size_t put_data(cured_call *call, const uint8_t **from, size_t left, uint64_t most, bool last) {
+    const cr_cl_calls *calls = call->calls;
+    const bool alone = calls->queue.next == calls->queue.prev;
+    const size_t longest = alone ? CR_DATA_MAX_BYTES : SHARED_FRAME_BYTES;
+    size_t n = left < longest ? left : longest;
+    if (n > most) n = (size_t)most;
+    if (n > call->credit) n = (size_t)call->credit;
+    if (call->end_sent || (n == 0 && (left != 0 || !last))) return SIZE_MAX;
+    call->end_sent = last && n == left;
+    put_frame(call, CR_FRAME_DATA, call->end_sent ? CR_FLAG_END : 0, (uint32_t)n);
+    call->body = *from;
+    call->body_len = n;
+    if (n != 0) *from += n;
+    call->credit -= n;
+    return n;
+}
+
 /* Adds the next DATA to the head, as far as bytes and credit go; false when there is none to send. */
 static bool add_data(cured_call *call) {
-    const cr_cl_calls *calls = call->calls;
-    bool complete = call->end_wanted || call->handed == call->declared;
-    size_t n = call->source_len;
-    bool alone = calls->queue.next == calls->queue.prev;
-    size_t longest = alone ? CR_DATA_MAX_BYTES : SHARED_FRAME_BYTES;
-    if (n > longest) n = longest;
-    if (n > call->credit) n = (size_t)call->credit;
-    if (call->end_sent || (n == 0 && (call->source_len != 0 || !complete))) return false;
-    call->end_sent = complete && n == call->source_len;
-    put_frame(call, CR_FRAME_DATA, call->end_sent ? CR_FLAG_END : 0, (uint32_t)n);
-    call->body = call->source;
-    call->body_len = n;
-    if (n != 0) call->source += n;
-    call->source_len -= n;
-    call->credit -= n;
+    const bool before = call->beside_len != 0; /* the array's */
+    if (!before) cr_cl_gather_next(call);      /* which moves `handed` */
+    const bool all = call->end_wanted || call->handed == call->declared;
+    bool is_second = false;
+    uint64_t most = UINT64_MAX;
+    const bool pairs = !before && cr_cl_beside_in_turn(call, &is_second, &most);
+    size_t n;
+    if (before) {
+        n = put_data(call, &call->beside, call->beside_len, most, !streams(call) && cr_cl_beside_is_last(call));
+        if (n != SIZE_MAX) call->beside_len -= n;
+        if (n != SIZE_MAX) cr_cl_beside_next(call);
+    } else if (is_second) {
+        const uint8_t *from = call->second.data == NULL ? NULL : (const uint8_t *)call->second.data + call->second_sent;
+        n = put_data(call, &from, (size_t)most, most, all && call->first_sent == call->declared);
+        if (n != SIZE_MAX) call->second_sent += n;
+    } else {
+        n = put_data(call, &call->source, call->source_len, most, streams(call) ? all && !pairs : true);
+        if (n != SIZE_MAX) call->source_len -= n;
+        if (n != SIZE_MAX && pairs) call->first_sent += n;
+    }
+    if (n == SIZE_MAX) return false;
+    call->body_is_input = !before && !is_second;
     return true;
 }
 
@@ -74,8 +105,7 @@ bool cr_cl_call_next_frame(cured_call *call) {
         put_frame(call, CR_FRAME_CANCEL, 0, 0);
         return true;
     }
-    if (call->state != CALL_ACTIVE || call->held || (call->kind != KIND_BUFFER && call->kind != KIND_STREAM))
-        return false;
+    if (call->state != CALL_ACTIVE || call->held || !(streams(call) || cr_cl_beside_sends(call))) return false;
     return add_data(call);
 }
 
@@ -96,15 +126,16 @@ static void put_call(cured_call *call) {
     } else if (cr_cl_outputs_written(call)) {
         n = cr_cl_outputs_pack(call, &longer);
     } else {
-        n = cr_wire_pack_call(&call->request, call->head + CR_FRAME_HEADER_BYTES,
+        n = cr_cl_beside_pack(call, NULL, call->head + CR_FRAME_HEADER_BYTES,
                               sizeof call->head - 3 * CR_FRAME_HEADER_BYTES - CREDIT_BYTES);
     }
-    bool no_data = call->kind != KIND_BUFFER && call->kind != KIND_STREAM;
+    bool no_data = !streams(call) && !cr_cl_beside_sends(call);
     put_frame(call, CR_FRAME_CALL, no_data ? CR_FLAG_END : 0, (uint32_t)n);
     call->fd_due = call->fd >= 0;
     if (longer != NULL) { /* DATA follows behind it */
         call->body = longer;
         call->body_len = n;
+        call->body_is_input = false;
         return;
     }
     call->head_len += (uint32_t)n;
@@ -122,7 +153,8 @@ static void put_call(cured_call *call) {
 static bool must_wait(const cured_call *call) {
     const cr_cl_calls *calls = call->calls;
     if (calls->welcomed) return calls->has_outputs && cr_cl_outputs_opening(call);
-    return cr_cl_array_wants_statuses(call->array) || call->outputs != NULL || cr_cl_regions_writable(call);
+    return cr_cl_array_wants_statuses(call->array) || cr_cl_beside_sends(call) || cr_cl_beside_asks(call) ||
+           call->outputs != NULL || cr_cl_regions_writable(call);
 }
 
 void cr_cl_call_send(cured_call *call) {
@@ -132,7 +164,7 @@ void cr_cl_call_send(cured_call *call) {
     if (call->held) return;
     if (call->kind == KIND_REGISTER)
         call->request.region.writable = call->request.region.writable && calls->has_outputs;
-    if (cr_cl_outputs_choose(call, &error) != CR_OK) {
+    if (cr_cl_beside_check(call, &error) != CR_OK || cr_cl_outputs_choose(call, &error) != CR_OK) {
         cr_cl_call_finish(call, error.code, 0, error.text);
         return;
     }

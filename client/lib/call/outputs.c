@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "client/lib/call/call.h"
+#include "client/lib/call/beside.h"
 #include "client/lib/call/regions.h"
 
 enum { PACKED_BYTES = CR_CL_HEAD_BYTES + CR_CALL_MAX_OPS * 32 }; /* the longest CALL with outputs */
@@ -72,7 +72,7 @@ bool cr_cl_outputs_written(const cured_call *call) { return call->outputs != NUL
 
 size_t cr_cl_outputs_pack(cured_call *call, const uint8_t **packed) {
     *packed = call->outputs->packed;
-    return cr_wire_pack_outputs(&call->request, call->outputs->wire, call->outputs->packed, PACKED_BYTES);
+    return cr_cl_beside_pack(call, call->outputs->wire, call->outputs->packed, PACKED_BYTES);
 }
 
 bool cr_cl_outputs_get(const cured_call *call, uint32_t op, cr_cl_output *output) {

@@ -42,7 +42,8 @@ cured_call *cr_cl_new_call(cr_cl_calls *calls, call_kind kind, size_t op_count, 
     call->calls = calls;
     call->kind = kind;
     call->fd = -1;
-    call->declared = UINT64_MAX;
+    call->declared = call->elements = UINT64_MAX;
+    call->answers = 1;
     call->value_count = (uint32_t)op_count;
     call->retries_left = o->retries;
     call->max_wait_ms = o->max_retry_wait_ms != 0 ? o->max_retry_wait_ms : DEFAULT_RETRY_WAIT_MS;
@@ -83,37 +84,93 @@ static cured_call *new_ops_call(cr_cl_calls *calls, call_kind kind, const cured_
     return call;
 }
 
+static cr_status set_offsets(cured_call *call, const cured_options *o, cr_error *error) {
+    const cured_offsets *given = o->offsets;
+    if (o->axis != NULL)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "offsets: they go with no axis; leave out one of them");
+    call->geometry = CR_GEOMETRY_OFFSETS;
+    cr_status status = cr_cl_array_check(call, o, error);
+    if (status == CR_OK)
+        status = cr_offsets_make(&call->offsets, given->data, given->count, (cr_dtype)given->dtype, error);
+    if (status != CR_OK) return status;
+    call->answers = call->offsets.count;
+    call->span = cr_offsets_span(&call->offsets);
+    return CR_OK;
+}
+
+static cr_status set_keys(cured_call *call, uint64_t elements, const cured_options *o, cr_error *error) {
+    const cured_keys *given = o->keys;
+    cr_keys *keys = &call->keys;
+    if (o->axis != NULL || o->offsets != NULL)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "keys: they go with no axis and no offsets; leave out one of them");
+    *keys = (cr_keys){given->data, given->count, given->groups, given->columns, (cr_dtype)given->dtype, given->drop};
+    call->geometry = CR_GEOMETRY_KEYS;
+    cr_status status = cr_cl_array_check(call, o, error);
+    if (status == CR_OK) status = cr_keys_check(keys, (cr_dtype)call->request.reduce.dtype, error);
+    if (status != CR_OK) return status;
+    call->answers = cr_keys_answers(keys);
+    call->elements = cr_keys_elements(keys);
+    if (elements != UINT64_MAX && elements != call->elements)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "keys: %llu rows of %llu columns have %llu elements, the input has %llu",
+                       (unsigned long long)keys->count, (unsigned long long)keys->columns,
+                       (unsigned long long)call->elements, (unsigned long long)elements);
+    return CR_OK;
+}
+
+static cr_status set_axis(cured_call *call, const cured_options *o, cr_error *error) {
+    cr_wire_reduce *r = &call->request.reduce;
+    const cr_shape shape = {o->axis->outer, o->axis->n, o->axis->inner};
+    r->has_axis = true;
+    r->outer = shape.outer;
+    r->n = shape.n;
+    r->inner = shape.inner;
+    call->geometry = CR_GEOMETRY_AXIS;
+    cr_status status = cr_cl_array_check(call, o, error);
+    if (status == CR_OK) status = cr_shape_check(&shape, (cr_dtype)r->dtype, error);
+    if (status != CR_OK) return status;
+    call->answers = cr_shape_answers(&shape);
+    call->elements = cr_shape_elements(&shape);
+    return CR_OK;
+}
+
 /* elements: how many the input has; UINT64_MAX: not known yet. */
 static cr_status set_place(cured_call *call, uint64_t elements, const cured_options *o, cr_error *error) {
     cr_wire_reduce *r = &call->request.reduce;
     r->first = o->first;
     r->unplaced = o->unplaced;
     if (o->kernel != NULL) strcpy(r->kernel, o->kernel); /* its length was checked with the options */
-    if (o->axis == NULL) return cr_cl_outputs_make(call, o, error);
-    r->has_axis = true;
-    r->outer = o->axis->outer;
-    r->n = o->axis->n;
-    r->inner = o->axis->inner;
-    cr_status status = cr_cl_array_make(call, o, error);
+    cr_status status = o->keys != NULL      ? set_keys(call, elements, o, error)
+                       : o->offsets != NULL ? set_offsets(call, o, error)
+                       : o->axis != NULL    ? set_axis(call, o, error)
+                                            : CR_OK;
+    if (status == CR_OK && call->geometry != CR_GEOMETRY_WHOLE) status = cr_cl_array_make(call, o, error);
     if (status == CR_OK) status = cr_cl_outputs_make(call, o, error);
-    uint64_t wanted = r->outer * r->n * r->inner; /* checked with the shape */
-    if (status == CR_OK && elements != UINT64_MAX && elements != wanted)
+    if (status == CR_OK && call->geometry == CR_GEOMETRY_AXIS && elements != UINT64_MAX && elements != call->elements)
         return cr_fail(error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, the input %llu",
-                       (unsigned long long)wanted, (unsigned long long)elements);
+                       (unsigned long long)call->elements, (unsigned long long)elements);
     return status;
 }
 
 /* What counts of the input. */
 static cr_status set_mask(cured_call *call, uint64_t elements, const cured_options *o, cr_error *error) {
     if (o->mask == NULL) return CR_OK;
-    if (call->calls->local == NULL)
-        return cr_fail(
-            error, CR_UNIMPLEMENTED,
-            "mask: a daemon takes none yet; a connection to \"embedded:\" answers with one, in this process");
     if (o->partial && !o->unplaced)
         return cr_fail(error, CR_INVALID_ARGUMENT, "mask: a partial under one has no position: set unplaced");
     call->mask_count = o->mask->count;
     return cr_cl_take_mask(o->mask, elements, &call->mask, error);
+}
+
+static cr_status set_second(cured_call *call, uint64_t elements, const cured_options *o, cr_error *error) {
+    if (o->second == NULL) return CR_OK;
+    if (o->layout != NULL)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "second: not with layout; reduce parts that lie one after the other");
+    if (call->kind == KIND_STREAM && elements == UINT64_MAX)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "second: a stream beside one says its length when it begins");
+    call->second = *o->second;
+    call->has_second = true;
+    return cr_cl_check_second(o->second, (cured_dtype)call->request.reduce.dtype, elements, error);
 }
 
 static cr_status set_block(cured_call *call, uint64_t elements, const cured_block *layout, cr_error *error) {
@@ -130,6 +187,36 @@ static cr_status set_block(cured_call *call, uint64_t elements, const cured_bloc
     return status;
 }
 
+/* What a search asks of the call in place of answers. */
+static cr_status set_asked(cured_call *call, const cured_options *o, cr_error *error) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    if (o->asked == NULL) return CR_OK;
+    if (call->ranked == NULL || r->op_count != 1 || call->geometry != CR_GEOMETRY_WHOLE || o->partial)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "asked: it goes with the op median alone, of whole arrays, and without partial");
+    if (call->calls->local == NULL)
+        return cr_fail(error, CR_UNIMPLEMENTED,
+                       "asked: a daemon counts for no search; a connection to \"embedded:\" does, in this process");
+    call->ranked->counts_only = true;
+    cr_status status = cr_quantile_unpack(&call->ranked->asked, o->asked->data, o->asked->bytes, error);
+    if (status != CR_OK || call->ranked->asked.dtype == (cr_dtype)r->dtype) return status;
+    return cr_fail(error, CR_INVALID_ARGUMENT, "asked: it counts elements of %s, the input has %s",
+                   cr_dtype_name(call->ranked->asked.dtype), cr_dtype_name((cr_dtype)r->dtype));
+}
+
+/* What ops by rank ask. */
+static cr_status set_ranked(cured_call *call, const cured_options *o, cr_error *error) {
+    cr_quantile_item items[CURED_MAX_OPS];
+    bool any;
+    const cr_wire_reduce *r = &call->request.reduce;
+    cr_status status = cr_cl_take_items(r->ops, r->op_count, o, items, &any, error);
+    if (status != CR_OK || !any) return status;
+    call->ranked = calloc(1, sizeof *call->ranked);
+    if (call->ranked == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
+    memcpy(call->ranked->items, items, sizeof items);
+    return CR_OK;
+}
+
 cured_call *cr_cl_new_reduce(cr_cl_calls *calls, call_kind kind, cured_dtype dtype, const cured_op *ops,
                              size_t op_count, uint64_t elements, const cured_options *options, cr_error *error) {
     cured_options o;
@@ -142,7 +229,8 @@ cured_call *cr_cl_new_reduce(cr_cl_calls *calls, call_kind kind, cured_dtype dty
     if (call == NULL) return NULL;
     call->request.reduce.dtype = call->input_dtype = (uint8_t)dtype;
     if (set_place(call, elements, &o, error) == CR_OK && set_mask(call, elements, &o, error) == CR_OK &&
-        set_block(call, elements, o.layout, error) == CR_OK)
+        set_second(call, elements, &o, error) == CR_OK && set_block(call, elements, o.layout, error) == CR_OK &&
+        set_ranked(call, &o, error) == CR_OK && set_asked(call, &o, error) == CR_OK)
         return call;
     cr_list_remove(&call->all);
     cr_cl_call_destroy(call);
@@ -242,9 +330,11 @@ cured_status cured_merge(cured_conn *conn, const cured_bytes *partials, size_t c
     cured_options o;
     *out = NULL;
     if (cr_cl_take_options(options, &o, &e) != CR_OK) return cr_cl_give(error, &e, 0);
-    if (o.axis != NULL || o.first != 0 || o.kernel != NULL || o.outputs != NULL || o.layout != NULL)
-        return cr_cl_fail(error, CR_INVALID_ARGUMENT,
-                          "axis, first, kernel, outputs and layout have no meaning when partials are merged");
+    if (o.axis != NULL || o.offsets != NULL || o.keys != NULL || o.first != 0 || o.kernel != NULL ||
+        o.outputs != NULL || o.layout != NULL || o.second != NULL)
+        return cr_cl_fail(
+            error, CR_INVALID_ARGUMENT,
+            "axis, offsets, keys, second, first, kernel, outputs and layout have no meaning when partials are merged");
     cured_call *call = new_ops_call(cr_cl_calls_of(conn), KIND_BUFFER, ops, op_count, &o, &e);
     if (call == NULL) return cr_cl_give(error, &e, 0);
     call->request.kind = CR_CALL_MERGE;
@@ -299,8 +389,11 @@ cured_status cured_ping(cured_conn *conn, const cured_options *options, cured_ca
     return start_plain(conn, KIND_PING, options, call, error);
 }
 
+/* That the program writes. */
+static bool is_stream(const cured_call *call) { return call->kind == KIND_STREAM && call->gather == NULL; }
+
 cured_status cured_stream_write(cured_call *call, const void *data, size_t bytes, cured_error *error) {
-    if (call->kind != KIND_STREAM) return cr_cl_fail(error, CR_FAILED_PRECONDITION, "the call is not a stream");
+    if (!is_stream(call)) return cr_cl_fail(error, CR_FAILED_PRECONDITION, "the call is not a stream");
     if (call->state == CALL_DONE)
         return call->error.code != CR_OK ? cured_call_status(call, error)
                                          : cr_cl_fail(error, CR_FAILED_PRECONDITION, "the call is done");
@@ -323,11 +416,11 @@ cured_status cured_stream_write(cured_call *call, const void *data, size_t bytes
 
 size_t cured_stream_pending(const cured_call *call) {
     if (call->state == CALL_DONE) return 0;
-    return call->source_len + (call->body_len - call->body_pos);
+    return call->source_len + (call->body_is_input ? call->body_len - call->body_pos : 0);
 }
 
 cured_status cured_stream_end(cured_call *call, cured_error *error) {
-    if (call->kind != KIND_STREAM) return cr_cl_fail(error, CR_FAILED_PRECONDITION, "the call is not a stream");
+    if (!is_stream(call)) return cr_cl_fail(error, CR_FAILED_PRECONDITION, "the call is not a stream");
     if (call->state == CALL_DONE) return cr_cl_fail(error, CR_OK, "%s", "");
     if (call->declared != CURED_UNKNOWN_LENGTH && call->handed < call->declared)
         return cr_cl_fail(error, CR_INVALID_ARGUMENT, "%llu bytes were handed over, %llu were declared",

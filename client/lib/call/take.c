@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/lib/call/beside.h"
 #include "client/lib/call/call.h"
 #include "client/lib/call/regions.h"
 #include "client/lib/error.h"
@@ -19,8 +20,7 @@ static bool value_fits(uint32_t dtype, uint32_t len) {
 static bool type_fits(const cured_call *call, cr_op op, uint32_t dtype) {
     const cr_finish_opts opts = {.result_dtype = (cr_dtype)call->request.reduce.result_dtype};
     cr_dtype asked = cr_axis_dtype(op, (cr_dtype)call->input_dtype, &opts);
-    bool grows = cr_op_result(op) == CR_RESULT_EXACT && cr_op_closing(op) == CR_CLOSING_SUMS &&
-                 opts.result_dtype == CR_DTYPE_NONE && cr_dtype_kind(asked) != CR_KIND_FLOAT;
+    bool grows = cr_op_grows(op) && opts.result_dtype == CR_DTYPE_NONE && cr_dtype_kind(asked) != CR_KIND_FLOAT;
     return call->input_dtype == 0 || dtype == (uint32_t)asked || (grows && dtype == CR_BIGINT);
 }
 
@@ -54,6 +54,7 @@ static bool index_fits(const cured_call *call, const struct cured_value *v, uint
     if (v->status != CR_OK || call->request.kind == CR_CALL_MERGE) return true;
     if (!cr_op_is_index((cr_op)v->op)) return true;
     memcpy(&index, v->bytes, sizeof index);
+    if (call->mask.kind != CR_MASK_NONE) count = call->mask_count;
     return index - call->request.reduce.first < count;
 }
 
@@ -72,10 +73,12 @@ static const char *take_values(cured_call *call, const cr_wire_result *r) {
 static const char *check_count(const cured_call *call, uint64_t count) {
     const cr_wire_reduce *r = &call->request.reduce;
     bool streams = call->kind == KIND_BUFFER || call->kind == KIND_STREAM;
-    if (streams && !call->end_sent) return "it came before the end of the input";
+    if ((streams || cr_cl_beside_sends(call)) && !call->end_sent) return "it came before the end of the input";
     if (call->request.kind == CR_CALL_MERGE || (!streams && !r->length_known)) return NULL;
     uint64_t asked = streams ? call->handed / cr_dtype_size((cr_dtype)r->dtype) : r->length;
-    return count == asked ? NULL : "it is of another number of elements than asked for";
+    if (call->geometry == CR_GEOMETRY_OFFSETS) asked = call->span;
+    const bool masked = call->mask.kind != CR_MASK_NONE && call->geometry == CR_GEOMETRY_WHOLE;
+    return count == asked || (masked && count < asked) ? NULL : "it is of another number of elements than asked for";
 }
 
 /* False: no memory, and the call is done. */

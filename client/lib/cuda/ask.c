@@ -29,7 +29,8 @@ static cr_status check_arrays(const cured_cuda_ask *of, cr_cl_cuda_what what, bo
     if (of->array_count != 1 && axis)
         return cr_fail(error, CR_INVALID_ARGUMENT, "array_count is %zu, must be 1 for an axis", of->array_count);
     for (size_t i = 0; i < of->array_count && status == CR_OK; i++)
-        status = check_array(&of->arrays[i], i, what == CR_CUDA_TO, of->arrays[0].dtype, error);
+        status =
+            check_array(&of->arrays[i], i, what == CR_CUDA_TO || what == CR_CUDA_LINEAR, of->arrays[0].dtype, error);
     return status;
 }
 
@@ -53,19 +54,27 @@ static cr_status take_places(cr_cl_cuda_ask *ask, cr_cl_cuda_what what, cr_error
 static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, cr_error *error) {
     const bool partial = what == CR_CUDA_PARTIAL || what == CR_CUDA_PARTIAL_EACH;
     const char *not = NULL;
-    if (o->mask != NULL) not = "mask";
+    if (o->mask != NULL && what != CR_CUDA_VALUES) not = "mask";
+    if (o->second != NULL) not = "second";
     if (o->layout != NULL) not = "layout";
+    if (o->offsets != NULL && what != CR_CUDA_AXIS && what != CR_CUDA_TO) not = "offsets";
+    if (o->keys != NULL) not = "keys";
     if (o->kernel != NULL) not = "kernel";
     if (o->outputs != NULL) not = "outputs";
     if (o->results != NULL) not = "results";
     if (o->partial) not = "partial";
     if (o->statuses) not = "statuses";
+    if (what == CR_CUDA_LINEAR && (o->nan != CURED_NAN_PROPAGATE || o->ddof != 0)) not = "nan or ddof";
+    if (what == CR_CUDA_LINEAR && o->result_dtype != CURED_DTYPE_DEFAULT) not = "result_dtype";
     if (!partial && o->unplaced) not = "unplaced";
     if (!partial && o->first != 0) not = "first";
     if (o->axis != NULL && what != CR_CUDA_AXIS && what != CR_CUDA_TO) not = "axis";
     if (not != NULL) return cr_fail(error, CR_INVALID_ARGUMENT, "options: %s has no meaning for this function", not );
-    if (o->axis == NULL && what == CR_CUDA_AXIS)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "options: axis is NULL: cured_cuda_reduce answers whole arrays");
+    if (o->axis != NULL && o->offsets != NULL)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "offsets: they go with no axis; leave out one of them");
+    if (o->axis == NULL && o->offsets == NULL && what == CR_CUDA_AXIS)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "options: axis and offsets are NULL: cured_cuda_reduce answers whole arrays");
     return CR_OK;
 }
 
@@ -76,23 +85,60 @@ static cr_status take_shape(cr_cl_cuda_ask *ask, const cured_axis *axis, cr_erro
     if (axis == NULL) return CR_OK;
     ask->shape = (cr_shape){axis->outer, axis->n, axis->inner};
     cr_status status = cr_shape_check(&ask->shape, ask->dtype, error);
-    if (status == CR_OK && axis->outer * axis->n * axis->inner != count)
+    if (status == CR_OK && cr_shape_elements(&ask->shape) != count)
         status = cr_fail(error, CR_INVALID_ARGUMENT, "axis: %llu elements, the array has %llu",
-                         (unsigned long long)(axis->outer * axis->n * axis->inner), (unsigned long long)count);
+                         (unsigned long long)cr_shape_elements(&ask->shape), (unsigned long long)count);
     return status;
+}
+
+/* An answer for each segment; the device reads the offsets. */
+static cr_status take_offsets(cr_cl_cuda_ask *ask, const cured_offsets *given, cr_error *error) {
+    if (given == NULL) return CR_OK;
+    if (ask->of->array_count != 1)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "array_count is %zu, must be 1 for offsets", ask->of->array_count);
+    return cr_offsets_make(&ask->offsets, given->data, given->count, (cr_dtype)given->dtype, error);
 }
 
 cr_status cr_cl_cuda_needs(const cr_cl_cuda_ask *ask, cr_dtype dtype, cr_needs *needs, cr_error *error) {
     const cr_ask core = {.dtype = dtype,
                          .ops = ask->numbers,
                          .op_count = (uint32_t)ask->of->op_count,
-                         .shape = ask->has_axis ? &ask->shape : NULL,
+                         .geometry = cr_cl_cuda_by_offsets(ask) ? CR_GEOMETRY_OFFSETS
+                                     : ask->has_axis            ? CR_GEOMETRY_AXIS
+                                                                : CR_GEOMETRY_WHOLE,
+                         .shape = ask->shape,
                          .partial = ask->unplaced || ask->first != 0,
                          .unplaced = ask->unplaced,
                          .first = ask->first,
                          .finish = ask->finish};
     cr_status status = cr_ask_ops(&core, needs, error);
     return status == CR_OK ? cr_ask_place(&core, needs, error) : status;
+}
+
+/* Kernels make zeros of what a mask leaves out, so it goes with families to which zeros are nothing. */
+static cr_status take_mask(cr_cl_cuda_ask *ask, const cured_mask *mask, cr_error *error) {
+    const uint32_t takes = CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ | CR_FAM_COUNTS;
+    if (mask != NULL && ask->of->array_count != 1)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "mask: array_count is %zu, must be 1 with a mask",
+                       ask->of->array_count);
+    for (size_t k = 0; mask != NULL && k < ask->of->op_count; k++)
+        if ((cr_op_needs(ask->ops[k], ask->dtype) & ~takes) != 0)
+            return cr_fail(error, CR_UNIMPLEMENTED,
+                           "mask: under a mask in device memory op %s is not answered yet, only sums, means, norms, "
+                           "variances and counts are; select the elements first (in Python t[mask])",
+                           cr_op_name(ask->ops[k]));
+    return cr_cl_take_mask(mask, ask->of->arrays[0].count, &ask->mask, error);
+}
+
+/* No kernel finds elements by their rank. */
+static cr_status check_ranks(const cr_cl_cuda_ask *ask, cr_error *error) {
+    for (size_t k = 0; k < ask->of->op_count; k++)
+        if (cr_op_closing(ask->ops[k]) == CR_CLOSING_ORDER)
+            return cr_fail(error, CR_UNIMPLEMENTED,
+                           "ops: op %s is not answered of device memory yet: pass a copy in host memory (in Python "
+                           "a.cpu() or a.get())",
+                           cr_op_name(ask->ops[k]));
+    return CR_OK;
 }
 
 cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_cuda_what what, cr_error *error) {
@@ -109,8 +155,11 @@ cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_c
     ask->finish = (cr_finish_opts){(cr_nan_policy)o.nan, (cr_overflow)o.overflow, (cr_dtype)o.result_dtype, o.ddof};
     ask->first = o.first;
     ask->unplaced = o.unplaced;
-    status = take_type(ask, what, error);
+    status = check_ranks(ask, error);
+    if (status == CR_OK) status = take_type(ask, what, error);
+    if (status == CR_OK) status = take_mask(ask, o.mask, error);
     if (status == CR_OK) status = take_shape(ask, o.axis, error);
+    if (status == CR_OK) status = take_offsets(ask, o.offsets, error);
     if (status == CR_OK) status = cr_cl_cuda_needs(ask, ask->dtype, &ask->needs, error);
     if (status == CR_OK) status = take_places(ask, what, error);
     if (status == CR_OK) ask->api = cr_cl_cuda(error);

@@ -110,17 +110,21 @@ static cr_status fill_empty(const cr_cl_cuda_ask *ask, void *const *results, cr_
     for (size_t k = 0; k < ask->of->op_count; k++) {
         const cr_finish_opts own = cr_finish_share(ask->ops[k], ask->dtype, &ask->finish, NULL);
         const size_t bytes = cr_dtype_size(cr_axis_dtype(ask->ops[k], ask->dtype, &own));
-        for (uint64_t i = 0; i < ask->shape.outer * ask->shape.inner && status == CR_OK; i++)
+        for (uint64_t i = 0; i < cr_shape_answers(&ask->shape) && status == CR_OK; i++)
             status = cr_axis_store(&none, ask->ops[k], &own, i, (uint8_t *)results[k] + i * bytes, error);
     }
     return status;
+}
+
+static uint64_t answers_of(const cr_cl_cuda_ask *ask) {
+    return cr_cl_cuda_by_offsets(ask) ? ask->offsets.count : cr_shape_answers(&ask->shape);
 }
 
 static cr_status check_places(const cr_cl_cuda_ask *ask, void *const *to, bool device, cr_error *error) {
     for (size_t k = 0; k < ask->of->op_count; k++) {
         const cr_finish_opts own = cr_finish_share(ask->ops[k], ask->dtype, &ask->finish, NULL);
         const size_t bytes = cr_dtype_size(cr_axis_dtype(ask->ops[k], ask->dtype, &own));
-        if (to[k] == NULL && ask->shape.outer * ask->shape.inner != 0)
+        if (to[k] == NULL && answers_of(ask) != 0)
             return cr_fail(error, CR_INVALID_ARGUMENT, "%s[%zu] is NULL", device ? "to" : "results", k);
         if (device && (uintptr_t)to[k] % bytes != 0)
             return cr_fail(error, CR_INVALID_ARGUMENT, "to[%zu]: %p is no multiple of %zu", k, to[k], bytes);
@@ -133,7 +137,10 @@ cured_status cured_cuda_reduce_axis(const cured_cuda_ask *of, void *const *resul
     cr_cl_cuda_ask ask;
     cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_AXIS, &e);
     if (status == CR_OK) status = check_places(&ask, results, false, &e);
-    if (status == CR_OK && ask.shape.n == 0) {
+    if (status == CR_OK && cr_cl_cuda_by_offsets(&ask)) {
+        const cr_gpu_segments segments = {axis_of(&ask, NULL), ask.offsets};
+        ask.api->segments(&segments, of->stream, results, NULL, &e);
+    } else if (status == CR_OK && ask.shape.n == 0) {
         fill_empty(&ask, results, &e);
     } else if (status == CR_OK) {
         const cr_gpu_axis axis = axis_of(&ask, NULL);
@@ -165,8 +172,12 @@ cured_status cured_cuda_enqueue(const cured_cuda_ask *of, void *const *to, void 
         status = cr_fail(&e, CR_INVALID_ARGUMENT, "status: %p is no multiple of 8", state);
     if (status == CR_OK) {
         const cr_gpu_axis axis = axis_of(&ask, to);
-        ask.api->enqueue(&axis, (const cr_caller_array *)(const void *)of->arrays, of->array_count, of->stream, state,
-                         &e);
+        const cr_gpu_segments segments = {axis, ask.offsets};
+        if (cr_cl_cuda_by_offsets(&ask))
+            ask.api->segments(&segments, of->stream, NULL, state, &e);
+        else
+            ask.api->enqueue(&axis, (const cr_caller_array *)(const void *)of->arrays, of->array_count, of->stream,
+                             state, &e);
     }
     return cr_cl_give(error, &e, 0);
 }

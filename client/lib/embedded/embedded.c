@@ -10,6 +10,7 @@
 
 #include "base/cores.h"
 #include "client/lib/embedded/open.h"
+#include "client/lib/options.h"
 #include "kernels/cpu/fold.h"
 
 void cr_local_wake(cr_local *local) {
@@ -18,18 +19,20 @@ void cr_local_wake(cr_local *local) {
     if (write(local->event, &one, sizeof one) < 0) return; /* full: it is readable, which is all that counts */
 }
 
-cr_ask cr_local_ask(const cured_call *call, cr_shape *shape) {
+cr_ask cr_local_ask(const cured_call *call) {
     const cr_wire_reduce *r = &call->request.reduce;
-    *shape = (cr_shape){r->outer, r->n, r->inner};
     return (cr_ask){.dtype = (cr_dtype)r->dtype,
                     .ops = r->ops,
                     .op_count = r->op_count,
-                    .shape = r->has_axis ? shape : NULL,
-                    .statuses = r->has_axis && cr_cl_array_wants_statuses(call->array),
+                    .geometry = call->geometry,
+                    .shape = {r->outer, r->n, r->inner},
+                    .statuses = cr_cl_array_wants_statuses(call->array),
                     .partial = r->want_partial,
                     .unplaced = r->unplaced,
                     .masked = call->mask.kind != CR_MASK_NONE,
                     .block = call->layout != NULL,
+                    .second = call->has_second,
+                    .rereads = true,
                     .first = r->first,
                     .finish = {.nan = (cr_nan_policy)r->nan,
                                .overflow = (cr_overflow)r->overflow,
@@ -37,9 +40,27 @@ cr_ask cr_local_ask(const cured_call *call, cr_shape *shape) {
                                .ddof = r->ddof}};
 }
 
+cr_axis_spec cr_local_spec(const cured_call *call) {
+    const cr_ask ask = cr_local_ask(call);
+    cr_axis_spec spec = {.dtype = ask.dtype,
+                         .shape = ask.shape,
+                         .offsets = call->offsets,
+                         .families = call->needs.families,
+                         .op_count = ask.op_count,
+                         .items = call->ranked != NULL ? call->ranked->items : NULL,
+                         .finish = ask.finish,
+                         .statuses = ask.statuses};
+    if (ask.geometry == CR_GEOMETRY_OFFSETS) spec.shape = (cr_shape){call->answers, 0, 1};
+    if (ask.geometry == CR_GEOMETRY_KEYS)
+        spec.shape = (cr_shape){call->keys.groups, call->keys.count, call->keys.columns};
+    if (ask.masked) spec.mask_line = spec.shape.inner;
+    if (ask.second) spec.second_line = spec.shape.inner;
+    for (uint32_t i = 0; i < ask.op_count; i++) spec.ops[i] = (cr_op)ask.ops[i];
+    return spec;
+}
+
 static cr_status check(cured_call *call, cr_error *error) {
-    cr_shape shape;
-    const cr_ask ask = cr_local_ask(call, &shape);
+    const cr_ask ask = cr_local_ask(call);
     cr_status status = cr_ask_ops(&ask, &call->needs, error);
     if (status == CR_OK) status = cr_ask_place(&ask, &call->needs, error);
     if (status != CR_OK || call->request.reduce.kernel[0] == '\0') return status;
@@ -49,16 +70,25 @@ static cr_status check(cured_call *call, cr_error *error) {
         call->request.reduce.kernel);
 }
 
-/* A mask speaks of each element of the input; so many must be known, because nothing may be read beyond it. */
-static cr_status check_mask(const cured_call *call, const cr_local_input *input, cr_error *error) {
-    if (call->mask.kind == CR_MASK_NONE) return CR_OK;
+/* A mask and a second array have an element for each of the input; so many must be known, because nothing may be read beyond. */
+static cr_status check_beside(const cured_call *call, const cr_local_input *input, cr_error *error) {
+    const bool masked = call->mask.kind != CR_MASK_NONE;
+    if (!masked && !call->has_second) return CR_OK;
     if (input->bytes == UINT64_MAX)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "mask: a stream under one says its length when it begins");
+        return cr_fail(error, CR_INVALID_ARGUMENT, "%s: a stream beside one says its length when it begins",
+                       masked ? "mask" : "second");
     const uint64_t elements = input->bytes / cr_dtype_size((cr_dtype)call->request.reduce.dtype);
-    if (call->mask_count != elements)
+    if (masked && call->mask_count != elements)
         return cr_fail(error, CR_INVALID_ARGUMENT, "mask: it has %llu elements, the input %llu",
                        (unsigned long long)call->mask_count, (unsigned long long)elements);
-    return CR_OK;
+    return call->has_second ? cr_cl_check_second(&call->second, call->second.dtype, elements, error) : CR_OK;
+}
+
+/* Of a stream whose length nobody knows yet the end is checked when it is there. */
+static cr_status check_offsets(const cured_call *call, const cr_local_input *input, cr_error *error) {
+    if (call->geometry != CR_GEOMETRY_OFFSETS) return CR_OK;
+    const size_t size = cr_dtype_size((cr_dtype)call->request.reduce.dtype);
+    return cr_offsets_check(&call->offsets, input->bytes != UINT64_MAX ? input->bytes / size : UINT64_MAX, error);
 }
 
 static void begin_reduce(cured_call *call) {
@@ -70,7 +100,8 @@ static void begin_reduce(cured_call *call) {
                          "pieces: several regions together need a daemon; in this process (embedded:) merge partials");
     if (status == CR_OK && call->outputs != NULL) status = cr_local_outputs(call, &error);
     if (status == CR_OK) status = cr_local_input_of(call, &input, &error);
-    if (status == CR_OK) status = check_mask(call, &input, &error);
+    if (status == CR_OK) status = check_beside(call, &input, &error);
+    if (status == CR_OK) status = check_offsets(call, &input, &error);
     if (status != CR_OK) {
         cr_cl_call_finish(call, status, 0, error.text);
     } else if (cr_small_takes(call, &input)) {

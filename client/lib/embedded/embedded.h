@@ -30,6 +30,9 @@ enum {
         8 * 1024 * 1024,                      /* as plan->cached in kernels/cpu: long lines are faster in the caches */
     CR_LOCAL_CLAIM_BYTES = 256 * 1024 * 1024, /* of an array of columns that is one claim */
     CR_LOCAL_MAX_THREADS = 1024,
+    CR_LOCAL_KEPT_BYTES =
+        1024 * 1024 * 1024, /* of a stream that is read several times, and of a block that is not cut */
+    CR_LOCAL_ALIGNMENT = 64,
 };
 
 typedef struct cr_local_pool cr_local_pool;
@@ -49,15 +52,34 @@ typedef struct cr_local {
     cr_local_pool *pool; /* NULL: there is none yet */
     int event;           /* woken by other threads; -1: nobody else is there */
     _Atomic bool woken;
-    bool leaving;        /* an Unregister waits for calls that read its region */
-    bool idle;           /* the last turn found nothing to do: only news, bytes or a new call bring more */
-    cr_list works, done; /* under way; whose job is done and which want an answer */
+    _Atomic uint32_t kept; /* blocks that are folded (kept.c) */
+    bool leaving;          /* an Unregister waits for calls that read its region */
+    bool idle;             /* the last turn found nothing to do: only news, bytes or a new call bring more */
+    cr_list works, done;   /* under way; whose job is done and which want an answer */
     struct cr_work *delivering;
     pthread_mutex_t mutex; /* guards the next two */
     cr_list spare;
     uint32_t pieces;  /* all there are, spare or not */
     uint32_t filling; /* of them, what works fill; this thread's */
 } cr_local;
+
+/* What a call reduces, once it is known. */
+typedef struct cr_local_input {
+    const uint8_t *memory; /* NULL: fd, or a stream */
+    int fd;                /* -1: none */
+    uint64_t offset, bytes;
+} cr_local_input;
+
+/* What a call with ops by rank knows (rereads.c). */
+typedef struct cr_rereads {
+    bool once; /* counts are asked, and no answers: there is one read */
+    cr_quantile state;
+    uint64_t *counts;               /* of this read */
+    uint32_t at[CR_QUANTILE_ITEMS]; /* where the items' ops stand among all */
+    cr_local_input input;           /* which is read again */
+    cr_partial partial;             /* of the first read */
+    uint64_t opened_ns, first_claim_ns, done_ns, bytes;
+} cr_rereads;
 
 /* A call that has a job. */
 typedef struct cr_work {
@@ -66,17 +88,19 @@ typedef struct cr_work {
     cured_call *call; /* NULL: nobody waits any more */
     cr_job *job;
     cr_line *line;
-    bool done;                   /* the job is DONE */
-    bool feeding;                /* it holds the job: more input comes */
-    struct cr_piece *piece;      /* being filled; NULL: none */
-    uint64_t index;              /* of the next piece's first element */
-    int fd;                      /* of a file or region that is read */
-    const uint8_t *memory;       /* in place of fd, where the columns come in strips */
-    uint64_t offset;             /* of the input in the file, in bytes */
-    uint64_t fed, left;          /* of the input, in bytes: in pieces, and not yet */
-    uint64_t received;           /* of a stream, in bytes */
-    struct cr_kept_stream *kept; /* of a stream whose columns come in strips: all of it; NULL: nothing came */
-    uint64_t progress_ns;        /* when to say how far it is */
+    bool done;              /* the job is DONE */
+    bool feeding;           /* it holds the job: more input comes */
+    struct cr_piece *piece; /* being filled; NULL: none */
+    uint64_t index;         /* of the next piece's first element */
+    int fd;                 /* of a file or region that is read */
+    const uint8_t *memory;  /* in place of fd, where the columns come in strips */
+    uint64_t offset;        /* of the input in the file, in bytes */
+    uint64_t fed, left;     /* of the input, in bytes: in pieces, and not yet */
+    uint64_t received;      /* of a stream, in bytes */
+    struct cr_kept *kept;   /* input that is not of use yet (kept.c); NULL: none */
+    struct cr_kept *whole;  /* a stream that is read several times; NULL: none */
+    cr_rereads *rereads;    /* NULL: one read is enough */
+    uint64_t progress_ns;   /* when to say how far it is */
 } cr_work;
 
 /* Memory that input is read or copied into. */
@@ -87,17 +111,12 @@ typedef struct cr_piece {
     uint8_t *data; /* PIECE_BYTES, behind this struct */
 } cr_piece;
 
-/* What a call reduces, once it is known. */
-typedef struct cr_local_input {
-    const uint8_t *memory; /* NULL: fd, or a stream */
-    int fd;                /* -1: none */
-    uint64_t offset, bytes;
-} cr_local_input;
-
 /* embedded.c: other threads, and whatever brings work: the connection wants a turn. */
 void cr_local_wake(cr_local *local);
-/* The request as kernels/core sees it; ops has room for the numbers, shape for the shape. */
-cr_ask cr_local_ask(const cured_call *call, cr_shape *shape);
+/* The request as kernels/core sees it. */
+cr_ask cr_local_ask(const cured_call *call);
+/* What is asked of every answer. */
+cr_axis_spec cr_local_spec(const cured_call *call);
 /* The answer of a whole array. The call is done afterwards. */
 void cr_local_answer(cured_call *call, const cr_partial *partial, const cured_timing *timing);
 
@@ -118,6 +137,40 @@ cr_status cr_work_offer(cr_work *work, const uint8_t *data, uint64_t bytes, cr_e
 /* Gives back what was being filled, and the hold. */
 void cr_work_end_feed(cr_work *work);
 void cr_local_free_pieces(cr_local *local);
+
+void cr_work_feed_fails(cr_work *work, const cr_error *error);
+/* bytes of the input, in the job's order, from where they lie. */
+cr_status cr_work_read(const cr_work *work, uint8_t *to, uint64_t bytes, cr_error *error);
+void cr_work_publish(cr_work *work, cr_segment *segment, const void *data, uint64_t bytes,
+                     void (*release)(cr_segment *segment));
+bool cr_work_stream_ended(const cured_call *call);
+void cr_work_end_stream(cr_work *work);
+/* More than the shape has elements: the feed has failed then. */
+bool cr_work_too_many_came(cr_work *work);
+
+/* kept.c: whether the input is kept; takes more of it (false: nothing can be done now); it is whole; it is not wanted any more. */
+bool cr_work_keeps(const cr_work *work);
+bool cr_work_keep(cr_work *work);
+void cr_work_end_kept(cr_work *work);
+void cr_work_forget_kept(cr_work *work);
+void cr_work_free_whole(cr_work *work);
+/* Whether so many bytes of a stream may be kept. */
+cr_status cr_work_check_stream(uint64_t bytes, cr_error *error);
+/* Whether a block that is not cut is short enough to be kept. */
+cr_status cr_work_check_block(const cr_work *work, cr_error *error);
+
+/* rereads.c: of a whole array with ops by rank, what its work needs; none for others. */
+cr_status cr_rereads_begin(cr_work *work, const cr_local_input *input, cr_error *error);
+/* A read is over. False: it was the last, and the answers are there. Otherwise the next begins, by another job, or *error says why not. */
+bool cr_rereads_next(cr_work *work, cr_error *error);
+void cr_rereads_free(cr_rereads *rereads);
+/* The same at once, of elements in memory. all: an item of each op; bits[i] becomes the answer of op i, where that goes by rank. */
+cr_status cr_local_rank(const cr_ask *ask, const cr_quantile_item *all, const cr_view *view, uint64_t elements,
+                        uint64_t *bits, cr_error *error);
+/* The counts that a search asks of a call, of elements in memory. */
+cr_status cr_local_counts(cr_cl_ranked *ranked, const cr_view *view, uint64_t elements, cr_error *error);
+/* The value of op number i: from the partial, or by rank from bits, which may be NULL where no op goes so. */
+void cr_local_value(const cr_ask *ask, const cr_partial *partial, const uint64_t *bits, uint32_t i, cr_value *value);
 
 /* small.c: whole calls in one turn. */
 bool cr_small_takes(const cured_call *call, const cr_local_input *input);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/range.h"
+#include "client/lib/call/gather.h"
 #include "client/lib/embedded/embedded.h"
 
 #ifndef F_GET_SEALS
@@ -21,7 +22,7 @@
 #define F_SEAL_SHRINK 2
 #endif
 
-enum { PIECES_ALONE = 2, PIECES_BESIDE_THREADS = 2, ALIGNMENT = 64 };
+enum { PIECES_ALONE = 2, PIECES_BESIDE_THREADS = 2 };
 
 /* The size of what a descriptor names. */
 static cr_status inspect(int fd, uint64_t *bytes, cr_error *error) {
@@ -73,6 +74,11 @@ cr_status cr_local_register(cured_call *call, cr_error *error) {
     return status;
 }
 
+/* What says how many elements there must be. */
+static const char *expects(const cured_call *call) {
+    return call->geometry == CR_GEOMETRY_KEYS ? "keys: the input of their rows" : "axis: its shape";
+}
+
 cr_status cr_local_input_of(cured_call *call, cr_local_input *input, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
     uint64_t size;
@@ -100,8 +106,8 @@ cr_status cr_local_input_of(cured_call *call, cr_local_input *input, cr_error *e
                                   .offset = r->offset,
                                   .to_end = !r->length_known,
                                   .count = r->length,
-                                  .expects = r->has_axis,
-                                  .expected = r->outer * r->n * r->inner};
+                                  .expects = call->elements != UINT64_MAX ? expects(call) : NULL,
+                                  .expected = call->elements};
     input->offset = r->offset;
     cr_status status = cr_range_measure(&asked, size, &input->bytes, error);
     if (status == CR_OK && input->memory != NULL) input->memory += r->offset;
@@ -135,8 +141,8 @@ static void piece_release(cr_segment *segment) {
 }
 
 static cr_piece *piece_new(cr_local *local) {
-    size_t head = (sizeof(cr_piece) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    cr_piece *piece = aligned_alloc(ALIGNMENT, head + CR_LOCAL_PIECE_BYTES);
+    size_t head = (sizeof(cr_piece) + CR_LOCAL_ALIGNMENT - 1) / CR_LOCAL_ALIGNMENT * CR_LOCAL_ALIGNMENT;
+    cr_piece *piece = aligned_alloc(CR_LOCAL_ALIGNMENT, head + CR_LOCAL_PIECE_BYTES);
     if (piece == NULL) return NULL;
     piece->local = local;
     piece->data = (uint8_t *)piece + head;
@@ -172,18 +178,10 @@ typedef struct borrowed {
     cr_segment segment;
 } borrowed;
 
-/* A stream, in the order of a job in strips. */
-typedef struct cr_kept_stream {
-    cr_segment segment;
-    uint8_t data[];
-} cr_kept_stream;
-
-static void kept_release(cr_segment *segment) { free(cr_container(segment, cr_kept_stream, segment)); }
-
 static void borrowed_release(cr_segment *segment) { free(cr_container(segment, borrowed, segment)); }
 
-static void publish(cr_work *work, cr_segment *segment, const void *data, uint64_t bytes,
-                    void (*release)(cr_segment *segment)) {
+void cr_work_publish(cr_work *work, cr_segment *segment, const void *data, uint64_t bytes,
+                     void (*release)(cr_segment *segment)) {
     cr_queue *queue = work->line->queue;
     cr_segment_init(segment, work->job, data, work->index);
     segment->aligned = true;
@@ -197,14 +195,13 @@ cr_status cr_work_offer(cr_work *work, const uint8_t *data, uint64_t bytes, cr_e
     borrowed *b = bytes != 0 ? malloc(sizeof *b) : NULL;
     if (b == NULL && bytes != 0) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
     cr_queue_set_total(work->line->queue, work->job, bytes);
-    if (b != NULL) publish(work, &b->segment, data, bytes, borrowed_release);
+    if (b != NULL) cr_work_publish(work, &b->segment, data, bytes, borrowed_release);
     cr_work_end_feed(work);
     return CR_OK;
 }
 
 void cr_work_end_feed(cr_work *work) {
-    free(work->kept);
-    work->kept = NULL;
+    cr_work_forget_kept(work);
     if (work->piece != NULL) {
         work->local->filling--;
         piece_give(work->piece);
@@ -214,7 +211,7 @@ void cr_work_end_feed(cr_work *work) {
     work->feeding = false;
 }
 
-static void feed_fails(cr_work *work, const cr_error *error) {
+void cr_work_feed_fails(cr_work *work, const cr_error *error) {
     cr_queue_stop(work->line->queue, work->job, error);
     cr_work_end_feed(work);
 }
@@ -223,7 +220,7 @@ static void publish_piece(cr_work *work) {
     cr_piece *piece = work->piece;
     work->piece = NULL;
     work->local->filling--;
-    publish(work, &piece->segment, piece->data, piece->used, piece_release);
+    cr_work_publish(work, &piece->segment, piece->data, piece->used, piece_release);
 }
 
 static cr_status read_all(int fd, uint8_t *to, uint64_t bytes, uint64_t offset, cr_error *error) {
@@ -246,7 +243,7 @@ static uint64_t piece_room(const cr_work *work) {
 }
 
 /* bytes of the input, in the job's order, from where they lie. */
-static cr_status read_input(const cr_work *work, uint8_t *to, uint64_t bytes, cr_error *error) {
+cr_status cr_work_read(const cr_work *work, uint8_t *to, uint64_t bytes, cr_error *error) {
     cr_status status = CR_OK;
     for (uint64_t at = work->fed, end = at + bytes; status == CR_OK && at < end;) {
         uint64_t offset, now = cr_job_axis_run(work->job, at, &offset);
@@ -265,8 +262,8 @@ static void feed_file(cr_work *work) {
     cr_error error;
     cr_piece *piece = work->piece;
     piece->used = work->left < piece_room(work) ? work->left : piece_room(work);
-    if (read_input(work, piece->data, piece->used, &error) != CR_OK) {
-        feed_fails(work, &error);
+    if (cr_work_read(work, piece->data, piece->used, &error) != CR_OK) {
+        cr_work_feed_fails(work, &error);
         return;
     }
     work->fed += piece->used;
@@ -279,84 +276,64 @@ static void feed_file(cr_work *work) {
 static cr_status check_end(const cr_work *work, cr_error *error) {
     typedef unsigned long long ull;
     const cr_wire_reduce *r = &work->call->request.reduce;
+    const uint64_t elements = work->call->elements;
     size_t size = work->job->element;
-    if (r->has_axis && work->received != r->outer * r->n * r->inner * size)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements of %zu bytes, %llu bytes came",
-                       (ull)(r->outer * r->n * r->inner), size, (ull)work->received);
+    if (elements != UINT64_MAX && work->received != elements * size)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "%s has %llu elements of %zu bytes, %llu bytes came",
+                       expects(work->call), (ull)elements, size, (ull)work->received);
+    if (work->call->geometry == CR_GEOMETRY_OFFSETS && work->job->axis->till > work->received / size)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "offsets: the last is %llu, and %llu elements came",
+                       (ull)work->job->axis->till, (ull)(work->received / size));
     if (work->received % size != 0)
         return cr_fail(error, CR_INVALID_ARGUMENT, "input: %llu bytes are not a multiple of %zu, the size of %s",
                        (ull)work->received, size, cr_dtype_name((cr_dtype)r->dtype));
     return CR_OK;
 }
 
-static bool stream_ended(const cured_call *call) {
+bool cr_work_stream_ended(const cured_call *call) {
     return call->source_len == 0 && (call->end_wanted || call->handed == call->declared);
 }
 
-static void end_stream(cr_work *work) {
+void cr_work_end_stream(cr_work *work) {
     cr_error error;
     if (check_end(work, &error) != CR_OK) {
-        feed_fails(work, &error);
+        cr_work_feed_fails(work, &error);
         return;
     }
-    cr_kept_stream *kept = work->kept;
-    work->kept = NULL;
-    if (kept != NULL) publish(work, &kept->segment, kept->data, work->received, kept_release);
+    cr_work_end_kept(work);
     if (work->piece != NULL && work->piece->used != 0) publish_piece(work);
     cr_work_end_feed(work);
 }
 
-static bool too_many_came(cr_work *work) {
-    const cr_wire_reduce *r = &work->call->request.reduce;
-    if (!r->has_axis || work->received <= r->outer * r->n * r->inner * work->job->element) return false;
+bool cr_work_too_many_came(cr_work *work) {
+    const uint64_t elements = work->call->elements;
+    if (elements == UINT64_MAX || work->received <= elements * work->job->element) return false;
     cr_error error;
-    cr_fail(&error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, more bytes came than those take",
-            (unsigned long long)(r->outer * r->n * r->inner));
-    feed_fails(work, &error);
+    cr_fail(&error, CR_INVALID_ARGUMENT, "%s has %llu elements, more bytes came than those take", expects(work->call),
+            (unsigned long long)elements);
+    cr_work_feed_fails(work, &error);
     return true;
 }
 
-/* What the program has handed over, to its places. */
-static void keep_stream(cr_work *work) {
-    cured_call *call = work->call;
-    const cr_wire_reduce *r = &call->request.reduce;
-    const uint64_t bytes = r->outer * r->n * r->inner * work->job->element;
-    uint64_t from = work->received, at;
-    size_t left = call->source_len < CR_LOCAL_PIECE_BYTES ? call->source_len : CR_LOCAL_PIECE_BYTES;
-    work->received += left;
-    if (too_many_came(work)) return;
-    if (work->kept == NULL) work->kept = malloc(sizeof *work->kept + bytes);
-    if (work->kept == NULL) {
-        cr_error error;
-        cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory to keep %llu bytes of the stream", (unsigned long long)bytes);
-        feed_fails(work, &error);
-        return;
-    }
-    while (left != 0) {
-        uint64_t run = cr_job_axis_turned(work->job, from, &at);
-        size_t n = left < run ? left : (size_t)run;
-        memcpy(work->kept->data + at, call->source, n);
-        from += n;
-        left -= n;
-        call->source += n;
-        call->source_len -= n;
-    }
-    if (stream_ended(call)) end_stream(work);
+/* What was handed over, or the next of what is gathered: how many bytes. */
+static size_t take_bytes(cured_call *call, uint8_t *to, uint64_t room) {
+    if (call->gather != NULL) return cr_cl_gather_into(call, to, room);
+    const size_t n = call->source_len < room ? call->source_len : (size_t)room;
+    memcpy(to, call->source, n);
+    call->source += n;
+    call->source_len -= n;
+    return n;
 }
 
 static void feed_stream(cr_work *work) {
     cured_call *call = work->call;
     cr_piece *piece = work->piece;
-    uint64_t room = piece_room(work) - piece->used;
-    size_t n = call->source_len < room ? call->source_len : (size_t)room;
-    memcpy(piece->data + piece->used, call->source, n);
-    call->source += n;
-    call->source_len -= n;
+    const size_t n = take_bytes(call, piece->data + piece->used, piece_room(work) - piece->used);
     piece->used += n;
     work->received += n;
-    if (too_many_came(work)) return;
+    if (cr_work_too_many_came(work)) return;
     if (piece->used == piece_room(work)) publish_piece(work);
-    if (stream_ended(call)) end_stream(work);
+    if (cr_work_stream_ended(call)) cr_work_end_stream(work);
 }
 
 bool cr_work_feed(cr_work *work) {
@@ -367,20 +344,18 @@ bool cr_work_feed(cr_work *work) {
         cr_work_end_feed(work);
         return true;
     }
-    if (stream && call->source_len == 0) {
-        if (!stream_ended(call)) return false;
-        end_stream(work);
+    if (stream && cr_work_keeps(work)) cr_cl_gather_next(call);
+    if (stream && call->source_len == 0 && !cr_cl_gather_left(call)) {
+        if (!cr_work_stream_ended(call)) return false;
+        cr_work_end_stream(work);
         return true;
     }
-    if (stream && cr_job_axis_in_strips(work->job)) {
-        keep_stream(work);
-        return true;
-    }
+    if (cr_work_keeps(work)) return cr_work_keep(work);
     if (work->piece == NULL) work->piece = piece_take(work->local, &lacking);
     if (lacking) {
         cr_error error;
         cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory to read the input into");
-        feed_fails(work, &error);
+        cr_work_feed_fails(work, &error);
         return true;
     }
     if (work->piece == NULL) return false;

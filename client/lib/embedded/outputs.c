@@ -38,7 +38,8 @@ cr_status cr_local_outputs(cured_call *call, cr_error *error) {
     if (call->kind == KIND_REGION) {
         input.of = call->region;
         input.size = cured_region_bytes(call->region);
-        input.bytes = r->outer * r->n * r->inner * cr_dtype_size((cr_dtype)r->dtype);
+        input.bytes =
+            call->elements != UINT64_MAX ? call->elements * cr_dtype_size((cr_dtype)r->dtype) : input.size - r->offset;
     }
     cr_status status = cr_range_outputs(places, call->value_count, &input, error);
     if (status != CR_OK || cr_cl_array_own(call->array)) return status;

@@ -8,6 +8,7 @@
 #include "kernels/core/serial.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/layout.h"
+#include "kernels/cpu/offsets.h"
 
 enum { LENGTH_BYTES = 4, SCRATCH_ALIGNMENT = 64 };
 
@@ -15,29 +16,30 @@ bool cr_small_takes(const cured_call *call, const cr_local_input *input) {
     void *out[CR_AXIS_PLACES];
     if (input->memory == NULL || input->bytes > CR_LOCAL_SMALL_BYTES) return false;
     if (call->array == NULL) return true;
-    return input->bytes != 0 && cr_cl_array_places(call->array, out);
+    if (call->geometry == CR_GEOMETRY_KEYS) return false; /* it has a state, which its job holds */
+    return (input->bytes != 0 || call->geometry == CR_GEOMETRY_OFFSETS) && cr_cl_array_places(call->array, out);
 }
 
-static void run_axis(cured_call *call, const uint8_t *data, const cr_ask *ask) {
+static void run_axis(cured_call *call) {
     cr_error error;
     void *out[CR_AXIS_PLACES];
-    cr_axis_spec spec = {.dtype = ask->dtype,
-                         .shape = *ask->shape,
-                         .families = call->needs.families,
-                         .op_count = ask->op_count,
-                         .finish = ask->finish,
-                         .mask_line = call->mask.kind != CR_MASK_NONE ? ask->shape->inner : 0,
-                         .statuses = ask->statuses};
-    for (uint32_t i = 0; i < ask->op_count; i++) spec.ops[i] = (cr_op)ask->ops[i];
-    size_t bytes = (cr_axis_scratch(&spec) / SCRATCH_ALIGNMENT + 1) * SCRATCH_ALIGNMENT;
+    const cr_axis_spec spec = cr_local_spec(call);
+    const bool segments = cr_axis_by_offsets(&spec);
+    size_t bytes =
+        ((segments ? cr_offsets_scratch : cr_axis_scratch)(&spec) / SCRATCH_ALIGNMENT + 1) * SCRATCH_ALIGNMENT;
     void *scratch = aligned_alloc(SCRATCH_ALIGNMENT, bytes);
     cr_cl_array_places(call->array, out);
-    const cr_view view = {data, call->mask};
-    cr_status status = scratch != NULL
-                           ? cr_cpu_axis_blocks_view(&spec, &view, 0, ask->shape->outer, scratch, out, &error)
-                           : cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for %zu bytes of scratch", bytes);
+    const cr_view view = {call->data, call->mask, call->second.data};
+    const uint64_t elements = call->data_bytes / cr_dtype_size(spec.dtype);
+    cr_status status;
+    if (scratch == NULL)
+        status = cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for %zu bytes of scratch", bytes);
+    else if (segments)
+        status = cr_cpu_offsets_view(&spec, &view, 0, elements, 0, spec.shape.outer, scratch, out, &error);
+    else
+        status = cr_cpu_axis_blocks_view(&spec, &view, 0, spec.shape.outer, scratch, out, &error);
     free(scratch);
-    call->count = call->data_bytes / cr_dtype_size(ask->dtype);
+    call->count = segments ? cr_offsets_span(&spec.offsets) : elements;
     if (status == CR_OK) cr_cl_array_filled(call);
     if (status == CR_OK) status = cr_local_write_outputs(call, &error);
     cr_cl_call_finish(call, status, 0, status == CR_OK ? "" : error.text);
@@ -70,9 +72,9 @@ static cr_status merge_all(const cured_call *call, struct merging *m, cr_error *
 }
 
 static cr_status check_merged(cured_call *call, const cr_share *sum, cr_error *error) {
-    cr_shape shape;
-    cr_ask ask = cr_local_ask(call, &shape);
+    cr_ask ask = cr_local_ask(call);
     ask.dtype = (cr_dtype)sum->partial.dtype;
+    ask.folded = true;
     cr_status status = cr_ask_ops(&ask, &call->needs, error);
     return status == CR_OK ? cr_share_answers(sum, ask.ops, ask.op_count, !ask.partial, error) : status;
 }
@@ -87,11 +89,10 @@ static cr_status keep_share(cured_call *call, const cr_share *share, cr_error *e
 }
 
 static void give_values(cured_call *call, const cr_partial *partial) {
-    cr_shape shape;
-    const cr_ask ask = cr_local_ask(call, &shape);
+    const cr_ask ask = cr_local_ask(call);
     for (uint32_t i = 0; i < ask.op_count; i++) {
         cr_value value;
-        cr_partial_finish(partial, (cr_op)ask.ops[i], &ask.finish, &value);
+        cr_local_value(&ask, partial, call->ranked != NULL ? call->ranked->bits : NULL, i, &value);
         cr_cl_value_set(&call->values[i], &value, partial->dtype);
     }
 }
@@ -136,15 +137,14 @@ void cr_local_answer(cured_call *call, const cr_partial *partial, const cured_ti
 }
 
 void cr_small_run(cured_call *call) {
-    cr_shape shape;
-    const cr_ask ask = cr_local_ask(call, &shape);
+    const cr_ask ask = cr_local_ask(call);
     if (call->request.kind == CR_CALL_MERGE) {
         run_merge(call);
         return;
     }
     uint64_t begin = cr_now_ns();
     if (call->array != NULL) {
-        run_axis(call, call->data, &ask);
+        run_axis(call);
         call->timing =
             (cured_timing){begin - call->start_ns, call->elapsed_ns - (begin - call->start_ns), call->elapsed_ns};
         return;
@@ -152,12 +152,22 @@ void cr_small_run(cured_call *call) {
     cr_partial partial;
     cr_partial_init(&partial, ask.dtype, call->needs.families);
     cr_partial_want(&partial, call->needs.wants);
-    const cr_view view = {call->data, call->mask};
+    const cr_view view = {call->data, call->mask, call->second.data};
     const uint64_t elements = call->data_bytes / cr_dtype_size(ask.dtype);
     if (call->layout != NULL)
         cr_cpu_fold_layout(&partial, call->layout, call->data, elements, 0);
     else
         cr_cpu_fold_view(&partial, &view, elements, ask.first);
+    cr_error error;
+    if (call->ranked != NULL) {
+        const cr_status status = call->ranked->counts_only ? cr_local_counts(call->ranked, &view, elements, &error)
+                                                           : cr_local_rank(&ask, call->ranked->items, &view, elements,
+                                                                           call->ranked->bits, &error);
+        if (status != CR_OK) {
+            cr_cl_call_finish(call, error.code, 0, error.text);
+            return;
+        }
+    }
     uint64_t end = cr_now_ns();
     const cured_timing timing = {begin - call->start_ns, end - begin, end - call->start_ns};
     cr_local_answer(call, &partial, &timing);

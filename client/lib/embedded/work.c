@@ -39,7 +39,9 @@ static cr_line *line_for(cr_local *local, uint64_t bytes, cr_error *error) {
 
 /* In this process memory is the caller's business: what cannot come in strips takes what it takes. */
 static cr_status make_axis(cr_work *work, const cr_axis_spec *spec, cr_error *error) {
-    const cr_job_axis_input input = work->call->kind == KIND_STREAM ? CR_JOB_AXIS_STREAM : CR_JOB_AXIS_READ;
+    const cr_job_axis_input input = cr_axis_is_uncut(spec)            ? CR_JOB_AXIS_PASSES
+                                    : work->call->kind == KIND_STREAM ? CR_JOB_AXIS_STREAM
+                                                                      : CR_JOB_AXIS_READ;
     const uint32_t threads = work->line->threads;
     cr_job *job = work->job;
     cr_status status = cr_job_axis_make(job, spec, threads, input, CR_LOCAL_STATE_BYTES, error);
@@ -62,38 +64,67 @@ static void claim_all(cr_work *work, const cr_axis_spec *spec) {
     job->claim_most = 0;
 }
 
-static cr_status make_job(cr_work *work, const cr_ask *ask, bool in_memory, cr_error *error) {
+/* By offsets. Answers that all lie in memory are made where they lie. */
+static cr_status make_segments(cr_work *work, const cr_axis_spec *spec, uint64_t from, cr_error *error) {
+    void *places[CR_AXIS_PLACES];
+    cr_job *job = work->job;
+    cr_status status = cr_job_axis_make_by_offsets(job, spec, from, work->line->threads, UINT64_MAX / 2, error);
+    if (status == CR_OK && job->axis->block != 0 && cr_cl_array_places(work->call->array, places))
+        cr_job_axis_place(job, places);
+    return status;
+}
+
+static cr_status make_job(cr_work *work, bool in_memory, uint64_t from, cr_error *error) {
     const cured_call *call = work->call;
-    cr_job *job = work->job = cr_job_new(ask->dtype, call->needs.families);
+    const cr_ask ask = cr_local_ask(call);
+    const bool again = work->rereads != NULL && work->rereads->state.read != 0;
+    cr_job *job = work->job = cr_job_new(ask.dtype, again ? 0 : call->needs.families);
     if (job == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
     work->feeding = true; /* a job has one hold */
     job->owner = work;
     job->wants = call->needs.wants;
-    for (uint32_t i = 0; i < ask->op_count; i++) job->ops |= cr_ops_of(ask->ops[i]);
-    job->base = ask->first;
-    job->mask = call->mask;
+    for (uint32_t i = 0; i < ask.op_count; i++) job->ops |= cr_ops_of(ask.ops[i]);
+    job->base = ask.first;
+    job->mask = cr_mask_from(call->mask, from);
+    job->beside = cr_second_from(call->second.data, from * job->element);
     job->layout = call->layout;
-    if (ask->shape == NULL) return CR_OK;
-    cr_axis_spec spec = {.dtype = ask->dtype,
-                         .shape = *ask->shape,
-                         .families = call->needs.families,
-                         .op_count = ask->op_count,
-                         .finish = ask->finish,
-                         .mask_line = call->mask.kind != CR_MASK_NONE ? ask->shape->inner : 0,
-                         .statuses = ask->statuses};
-    for (uint32_t i = 0; i < ask->op_count; i++) spec.ops[i] = (cr_op)ask->ops[i];
+    if (work->rereads != NULL) {
+        job->quantile = &work->rereads->state;
+        job->counts = work->rereads->counts;
+    }
+    if (ask.geometry == CR_GEOMETRY_WHOLE) return CR_OK;
+    const cr_axis_spec spec = cr_local_spec(call);
+    if (ask.geometry == CR_GEOMETRY_KEYS)
+        return cr_job_axis_make_by_keys(job, &spec, &call->keys, call->needs.wants, work->line->threads,
+                                        CR_LOCAL_STATE_BYTES, false, error);
+    if (ask.geometry == CR_GEOMETRY_OFFSETS) return make_segments(work, &spec, from, error);
     cr_status status = make_axis(work, &spec, error);
     if (status == CR_OK && in_memory) claim_all(work, &spec);
     return status;
 }
 
-static cr_status begin(cr_work *work, const cr_local_input *input, cr_error *error) {
-    cr_shape shape;
-    const cr_ask ask = cr_local_ask(work->call, &shape);
+/* Of input that can be read anywhere, only what lies in some segment. Returns the number of its first element. */
+static uint64_t cut_to_segments(const cured_call *call, cr_local_input *input) {
+    if (call->geometry != CR_GEOMETRY_OFFSETS || call->kind == KIND_STREAM) return 0;
+    const cr_offsets *offsets = &call->offsets;
+    const uint64_t size = cr_dtype_size((cr_dtype)call->request.reduce.dtype);
+    uint64_t from = cr_offsets_at(offsets, 0), till = cr_offsets_at(offsets, offsets->count);
+    if (till > input->bytes / size) till = input->bytes / size; /* they changed meanwhile */
+    if (from > till) from = till;
+    if (input->memory != NULL) input->memory += from * size;
+    input->offset += from * size;
+    input->bytes = (till - from) * size;
+    return from;
+}
+
+static cr_status begin(cr_work *work, cr_local_input *input, cr_error *error) {
+    const uint64_t from = cut_to_segments(work->call, input);
     work->line = line_for(work->local, input->bytes, error);
-    cr_status status = work->line != NULL ? make_job(work, &ask, input->memory != NULL, error) : error->code;
+    cr_status status = work->line != NULL ? make_job(work, input->memory != NULL, from, error) : error->code;
     if (status != CR_OK) return status;
+    work->index = work->fed = 0;
     const bool strips = cr_job_axis_in_strips(work->job);
+    if (input->memory == NULL && cr_work_check_block(work, error) != CR_OK) return error->code;
     if (input->memory != NULL && !strips) return cr_work_offer(work, input->memory, input->bytes, error);
     if (input->bytes != UINT64_MAX) cr_queue_set_total(work->line->queue, work->job, input->bytes);
     work->memory = input->memory;
@@ -106,6 +137,7 @@ static cr_status begin(cr_work *work, const cr_local_input *input, cr_error *err
 
 void cr_work_begin(cured_call *call, const cr_local_input *input) {
     cr_error error;
+    cr_local_input taken = *input;
     cr_local *local = call->calls->local;
     cr_work *work = calloc(1, sizeof *work);
     if (work == NULL) {
@@ -119,7 +151,8 @@ void cr_work_begin(cured_call *call, const cr_local_input *input) {
     cr_list_init(&work->link);
     cr_list_append(&local->works, &work->link);
     local->idle = false;
-    if (begin(work, input, &error) != CR_OK) cr_cl_call_finish(call, error.code, 0, error.text); /* drops it */
+    if (cr_rereads_begin(work, &taken, &error) != CR_OK || begin(work, &taken, &error) != CR_OK)
+        cr_cl_call_finish(call, error.code, 0, error.text); /* drops it */
 }
 
 /* One claim of a line; false: there is none now. What is carried is let go before anybody waits for it. */
@@ -152,6 +185,8 @@ bool cr_work_step(cr_local *local) {
 static void work_free(cr_work *work) {
     cr_list_remove(&work->link);
     if (work->job != NULL) cr_job_free(work->job);
+    cr_work_free_whole(work);
+    cr_rereads_free(work->rereads);
     free(work);
 }
 
@@ -213,6 +248,29 @@ static bool deliver_empty(cr_work *work, cr_error *error) {
     return false;
 }
 
+/* Another read of the same input, if there is one. */
+static bool read_again(cr_work *work) {
+    cr_error error;
+    if (work->rereads == NULL || !cr_rereads_next(work, &error)) return false;
+    cr_job_free(work->job);
+    work->job = NULL;
+    work->done = false;
+    cr_list_append(&work->local->works, &work->link);
+    work->local->idle = false;
+    if (error.code != CR_OK || begin(work, &work->rereads->input, &error) != CR_OK)
+        cr_cl_call_finish(work->call, error.code, 0, error.text);
+    return true;
+}
+
+static void answer_whole(cr_work *work, cured_timing timing) {
+    const cr_rereads *r = work->rereads;
+    if (read_again(work)) return;
+    if (r != NULL)
+        timing = (cured_timing){r->first_claim_ns - r->opened_ns, r->done_ns - r->first_claim_ns,
+                                r->done_ns - work->call->start_ns};
+    cr_local_answer(work->call, r != NULL ? &r->partial : &work->job->partial, &timing);
+}
+
 static void answer(cr_work *work) {
     cr_job *job = work->job;
     cured_call *call = work->call;
@@ -222,10 +280,12 @@ static void answer(cr_work *work) {
     if (job->error.code != CR_OK) {
         cr_cl_call_finish(call, job->error.code, 0, job->error.text);
     } else if (job->axis == NULL) {
-        cr_local_answer(call, &job->partial, &timing);
+        answer_whole(work, timing);
     } else if (deliver(work) && deliver_empty(work, &error)) {
         call->timing = timing;
-        call->count = job->axis->spec.shape.outer * job->axis->spec.shape.n * job->axis->spec.shape.inner;
+        const cr_axis_spec *spec = &job->axis->spec;
+        call->count = cr_axis_by_offsets(spec) ? spec->shape.n : call->elements;
+        if (job->axis->placed) cr_cl_array_filled(call);
         if (error.code == CR_OK) cr_local_write_outputs(call, &error);
         cr_cl_call_finish(call, error.code, 0, error.text);
     }
@@ -254,6 +314,10 @@ void cr_work_progress(cr_local *local) {
         work->progress_ns = now + ms * UINT64_C(1000000);
         if (!begun) continue; /* the first is due after the time that was asked for */
         cr_progress done = cr_queue_progress(work->line->queue, work->job);
+        if (work->rereads != NULL && !work->rereads->once) {
+            done.folded_bytes += work->rereads->state.read * work->rereads->bytes;
+            done.total_bytes *= cr_quantile_reads(work->job->dtype);
+        }
         call->on_progress(call, done.folded_bytes, done.total_bytes, call->user); /* may free it: one a turn */
         return;
     }

@@ -1,0 +1,58 @@
+/* second: --second: the second array of ops of two: a .npy file, or raw elements of the input's type.
+ *
+ * Thread: one. Owner: cli_run has the array until its call is freed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/npy.h"
+#include "kernels/core/op.h"
+
+bool cli_goes_by_pairs(const cli_options *o) {
+    for (size_t i = 0; i < o->op_count; i++)
+        if (cr_op_inputs((cr_op)o->ops[i]) == 2) return true;
+    return false;
+}
+
+int cli_second_read(const char *path, cli_second *second) {
+    npy_header h = {.dims = 0};
+    int code;
+    *second = (cli_second){.path = path};
+    second->file = cli_read_all(path, &second->bytes, &code);
+    if (code != EXIT_OK || !npy_is(second->file, second->bytes)) return code;
+    code = cli_npy_take("second", "", path, second->file, second->bytes, &h);
+    if (code != EXIT_OK) return code;
+    second->of = (cured_second){second->file + h.data_offset, h.count, h.dtype};
+    second->dims = h.dims;
+    second->fortran = h.fortran_order && h.dims > 1;
+    memcpy(second->shape, h.shape, h.dims * sizeof h.shape[0]);
+    return EXIT_OK;
+}
+
+static int check_second(const cli_options *o, const char *name, uint32_t dims, const uint64_t *shape, bool fortran,
+                        cured_dtype dtype) {
+    cli_second *second = o->second_array;
+    const size_t size = cured_dtype_size(dtype);
+    if (second == NULL) return EXIT_OK;
+    if (shape == NULL) dims = 0;
+    if (second->fortran || (fortran && dims > 1))
+        return cli_fail(EXIT_DATA,
+                        "--second wants C order, and %s is in Fortran order: numpy.ascontiguousarray turns it",
+                        second->fortran ? second->path : name);
+    if (second->of.data == NULL) { /* raw */
+        if (second->bytes % size != 0)
+            return cli_fail(EXIT_DATA, "--second: %s has %zu bytes, which are no whole elements of %s", second->path,
+                            second->bytes, cured_dtype_name(dtype));
+        second->of = (cured_second){second->file, second->bytes / size, dtype};
+    }
+    if (second->dims == 0 || dims == 0) return EXIT_OK; /* raw bytes have no shape: the counts are compared later */
+    if (second->dims != dims || memcmp(second->shape, shape, dims * sizeof second->shape[0]) != 0)
+        return cli_fail(EXIT_DATA, "--second: the shape of %s is not that of %s", second->path, name);
+    return EXIT_OK;
+}
+
+int cli_beside_check(const cli_options *o, const char *name, uint32_t dims, const uint64_t *shape, bool fortran,
+                     cured_dtype dtype, uint64_t count) {
+    const int code = cli_where_check(o, name, dims, shape, fortran, count);
+    return code == EXIT_OK ? check_second(o, name, dims, shape, fortran, dtype) : code;
+}
