@@ -40,15 +40,21 @@ PyObject *cr_py_answer_value(const cured_value *value) {
     return PyFloat_FromDouble(number);
 }
 
-PyObject *cr_py_answer_result(const cr_py_request *r, PyObject **values) {
-    PyObject *dict = PyDict_New(), *result = NULL;
-    bool good = dict != NULL;
-    for (size_t i = 0; i < r->op_count && good; i++)
-        good = values[i] != NULL && PyDict_SetItemString(dict, cured_op_name(r->ops[i]), values[i]) == 0;
-    if (good) result = cr_py_helper("cured._result", "Result", dict);
-    Py_XDECREF(dict);
-    for (size_t i = 0; i < r->op_count; i++) Py_XDECREF(values[i]);
-    return result;
+/* Of quantiles, which have one name. The first that has no value raises. Takes over the references. */
+static PyObject *list_of(const cr_py_request *r, PyObject **values) {
+    PyObject *list = PyList_New((Py_ssize_t)r->op_count);
+    bool good = list != NULL;
+    for (size_t i = 0; i < r->op_count; i++) {
+        if (good && values[i] != NULL && PyExceptionInstance_Check(values[i]))
+            PyErr_SetObject((PyObject *)Py_TYPE(values[i]), values[i]);
+        good = good && values[i] != NULL && !PyErr_Occurred();
+        if (!good)
+            Py_XDECREF(values[i]);
+        else
+            PyList_SetItem(list, (Py_ssize_t)i, values[i]);
+    }
+    if (!good) Py_CLEAR(list);
+    return list;
 }
 
 PyObject *cr_py_answer_take_error(void) {
@@ -65,48 +71,55 @@ PyObject *cr_py_answer_or_error(const cured_value *value) {
     return answer != NULL ? answer : cr_py_answer_take_error();
 }
 
-/* What Results of the same ops share, looked up once. */
-typedef struct shared {
-    PyObject *type, *slot, *names[CURED_MAX_OPS];
-} shared;
-
-static bool begin_results(shared *of, const cr_py_request *r) {
-    PyObject *file = PyImport_ImportModule("cured._result");
-    *of = (shared){.type = file != NULL ? PyObject_GetAttrString(file, "Result") : NULL,
-                   .slot = PyUnicode_InternFromString("_answers")};
-    Py_XDECREF(file);
-    bool good = of->type != NULL && of->slot != NULL;
-    for (size_t i = 0; i < r->op_count && good; i++)
-        good = (of->names[i] = PyUnicode_InternFromString(cured_op_name(r->ops[i]))) != NULL;
-    return good;
+/* A Result over dict. Result's __init__ does the same, but is called by Python code. */
+static PyObject *result_with(PyObject *dict) {
+    static PyObject *type, *slot; /* looked up once, and kept */
+    if (slot == NULL) slot = PyUnicode_InternFromString("_answers");
+    if (type == NULL) {
+        PyObject *file = PyImport_ImportModule("cured._result");
+        type = file != NULL ? PyObject_GetAttrString(file, "Result") : NULL;
+        Py_XDECREF(file);
+    }
+    PyObject *result = type != NULL && slot != NULL ? PyType_GenericAlloc((PyTypeObject *)type, 0) : NULL;
+    if (result != NULL && PyObject_SetAttr(result, slot, dict) != 0) Py_CLEAR(result);
+    return result;
 }
 
-/* Without Result's __init__, which does the same. */
-static PyObject *result_of(const shared *of, const cr_py_request *r, const cured_values *values) {
+PyObject *cr_py_answer_result(const cr_py_request *r, PyObject **values) {
+    if (r->listed) return list_of(r, values);
+    PyObject *dict = PyDict_New(), *result = NULL;
+    bool good = dict != NULL;
+    for (size_t i = 0; i < r->op_count && good; i++)
+        good = values[i] != NULL && PyDict_SetItemString(dict, cured_op_name(r->ops[i]), values[i]) == 0;
+    if (good) result = result_with(dict);
+    Py_XDECREF(dict);
+    for (size_t i = 0; i < r->op_count; i++) Py_XDECREF(values[i]);
+    return result;
+}
+
+static PyObject *result_of(const cr_py_request *r, PyObject *const *names, const cured_values *values) {
     PyObject *dict = PyDict_New(), *result = NULL;
     bool good = dict != NULL;
     for (size_t i = 0; i < r->op_count && good; i++) {
         PyObject *answer = cr_py_answer_or_error(cured_values_get(values, i));
-        good = answer != NULL && PyDict_SetItem(dict, of->names[i], answer) == 0;
+        good = answer != NULL && PyDict_SetItem(dict, names[i], answer) == 0;
         Py_XDECREF(answer);
     }
-    if (good) result = PyType_GenericAlloc((PyTypeObject *)of->type, 0);
-    if (result != NULL && PyObject_SetAttr(result, of->slot, dict) != 0) Py_CLEAR(result);
+    if (good) result = result_with(dict);
     Py_XDECREF(dict);
     return result;
 }
 
 PyObject *cr_py_answer_each(const cr_py_request *r, cured_values *const *values, size_t count) {
-    PyObject *all = PyList_New((Py_ssize_t)count);
-    shared of;
-    bool good = begin_results(&of, r) && all != NULL;
+    PyObject *all = PyList_New((Py_ssize_t)count), *names[CURED_MAX_OPS] = {NULL};
+    bool good = all != NULL;
+    for (size_t i = 0; i < r->op_count && good; i++)
+        good = (names[i] = PyUnicode_InternFromString(cured_op_name(r->ops[i]))) != NULL;
     for (size_t i = 0; i < count && good; i++) {
-        PyObject *result = result_of(&of, r, values[i]);
+        PyObject *result = result_of(r, names, values[i]);
         good = result != NULL && PyList_SetItem(all, (Py_ssize_t)i, result) == 0;
     }
-    for (size_t i = 0; i < r->op_count; i++) Py_XDECREF(of.names[i]);
-    Py_XDECREF(of.type);
-    Py_XDECREF(of.slot);
+    for (size_t i = 0; i < r->op_count; i++) Py_XDECREF(names[i]);
     if (!good) Py_CLEAR(all);
     return all;
 }
@@ -117,9 +130,9 @@ uint64_t cr_py_answer_index(const cr_py_request *r, const cured_value *value) {
     uint64_t index;
     memcpy(&index, cured_value_bytes(value, &(size_t){0}), sizeof index);
     if (r->plan.mask == NULL) return index;
-    if (r->plan.count <= CR_PY_SMALL_BYTES) return cr_py_walk_place(&r->plan, r->input.mask.keeps, index);
+    if (r->plan.count <= CR_PY_SMALL_BYTES) return cr_walk_place(&r->plan, r->input.mask.keeps, index);
     PyThreadState *thread = PyEval_SaveThread();
-    index = cr_py_walk_place(&r->plan, r->input.mask.keeps, index);
+    index = cr_walk_place(&r->plan, r->input.mask.keeps, index);
     PyEval_RestoreThread(thread);
     return index;
 }
@@ -156,7 +169,8 @@ PyObject *cr_py_answer(cr_py_request *r, const cured_call *call) {
         const void *partial = cured_call_partial(call, &bytes);
         return cr_py_partial_new(partial, bytes);
     }
-    if (!r->plan.whole) {
+    if (r->options.asked != NULL) return cr_py_search_counts(call);
+    if (!cr_py_request_is_whole(r)) {
         note_lacking(r, call);
         return cr_py_answer_arrays(r);
     }
@@ -173,6 +187,15 @@ PyObject *cr_py_answer(cr_py_request *r, const cured_call *call) {
 /* The shape of the answers, in C order of the axes that stay. */
 static int answer_shape(const cr_py_request *r, Py_ssize_t shape[CR_PY_MAX_DIMS]) {
     int ndim = 0;
+    if (r->offsets != NULL) {
+        shape[0] = (Py_ssize_t)r->segments.count - 1;
+        return 1;
+    }
+    if (r->keys != NULL) {
+        memcpy(shape, r->input.shape, (size_t)r->input.ndim * sizeof shape[0]);
+        shape[0] = (Py_ssize_t)r->by_key.groups;
+        return r->input.ndim;
+    }
     for (int i = 0; i < r->input.ndim; i++) {
         bool reduced = (r->axes >> i & 1) != 0;
         if (!reduced || r->keepdims) shape[ndim++] = reduced ? 1 : r->input.shape[i];
@@ -221,27 +244,28 @@ static void permute(const cr_py_request *r, size_t size, const void *from, void 
     const size_t word = size < sizeof(uint64_t) ? size : sizeof(uint64_t), words = size / word; /* a digest has three */
     cr_py_plan order = {
         .data = from, .count = r->plan.axis.outer * r->plan.axis.inner * words, .ndim = r->plan.kept_count};
-    cr_py_input in = {.size = (uint8_t)word};
-    cr_py_walk walk;
+    cr_strided array = {.size = (uint8_t)word};
+    cr_walk walk;
     Py_ssize_t step = (Py_ssize_t)size;
     const int kept = order.ndim;
-    if (words > 1) order.dims[order.ndim++] = (cr_py_dim){(Py_ssize_t)words, (Py_ssize_t)word, 0, kept, false};
+    if (words > 1) order.dims[order.ndim++] = (cr_dim){(Py_ssize_t)words, (Py_ssize_t)word, 0, kept, false};
     for (int i = kept - 1; i >= 0; i--) {
-        const cr_py_dim *d = &r->plan.kept[i];
+        const cr_dim *d = &r->plan.kept[i];
         int k = 0; /* its place among the axes */
         for (int j = 0; j < kept; j++) k += r->plan.kept[j].axis < d->axis;
-        order.dims[k] = (cr_py_dim){d->n, step, 0, d->axis, false};
+        order.dims[k] = (cr_dim){d->n, step, 0, d->axis, false};
         step *= d->n;
     }
-    cr_py_walk_begin(&walk, &order, &in);
-    while (walk.left != 0) to = (char *)to + word * cr_py_walk_next(&walk, to, order.count);
+    cr_walk_begin(&walk, &order, &array);
+    while (walk.left != 0) to = (char *)to + word * cr_walk_next(&walk, to, order.count);
 }
 
 PyObject *cr_py_answer_arrays(cr_py_request *r) {
     Py_ssize_t shape[CR_PY_MAX_DIMS];
     PyObject *values[CURED_MAX_OPS];
     int ndim = answer_shape(r, shape);
-    uint64_t count = r->plan.axis.outer * r->plan.axis.inner;
+    uint64_t count = 1;
+    for (int i = 0; i < ndim; i++) count *= (uint64_t)shape[i];
     for (size_t i = 0; i < r->op_count; i++) {
         cured_dtype dtype = cured_axis_dtype(r->ops[i], r->input.dtype, r->options.result_dtype);
         cr_py_memory *memory = r->results[i], *other = NULL;

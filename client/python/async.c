@@ -16,7 +16,7 @@ struct cr_py_async {
 
 typedef struct async_call {
     PyObject_HEAD cr_py_async *owner;
-    PyObject *array; /* owned */
+    PyObject *array, *second; /* owned; second: NULL where there is none */
     bool running;
     cr_py_request request;
     cr_py_job job;
@@ -47,13 +47,15 @@ static int call_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT((PyObject *)c->owner);
     Py_VISIT(c->array);
+    Py_VISIT(c->second);
     return 0;
 }
 
 static int call_clear(PyObject *self) {
     async_call *c = (async_call *)self;
-    call_end(c); /* it reads the array */
+    call_end(c); /* it reads the arrays */
     Py_CLEAR(c->array);
+    Py_CLEAR(c->second);
     return 0;
 }
 
@@ -100,19 +102,19 @@ static bool begin(async_call *c, cr_py_async *link) {
         PyErr_SetString(PyExc_TypeError, "AsyncClient takes no out: cured.Client does");
         good = false;
     }
-    if (good && link->link->local) good = cr_py_request_part_mask(r);
+    if (good) good = cr_py_request_part_mask(r);
     if (good && r->plan.mask != NULL && cr_py_request_has_float_prod(r)) {
         PyErr_SetString(PyExc_TypeError,
-                        "where: a daemon is sent what counts, and prod of floats goes by the places of all: "
-                        "ask cured.prod, or a client of 'embedded:'");
+                        "where: prod of floats goes by the places of all, and this mask has to be copied first: pass a "
+                        "contiguous one");
         good = false;
     }
-    if (good && (r->initial != NULL || (r->plan.mask != NULL && !r->plan.whole))) {
+    if (good && (r->initial != NULL || (r->plan.mask != NULL && !cr_py_request_is_whole(r)))) {
         PyErr_SetString(PyExc_TypeError, "AsyncClient takes no initial, and no mask along an axis: cured.Client does");
         good = false;
     }
     c->job.has_extra = false;
-    good = good && (r->plan.whole || cr_py_answer_room(r)) &&
+    good = good && (cr_py_request_is_whole(r) || cr_py_answer_room(r)) &&
            cr_py_job_start(&c->job, r, &r->plan, (cr_py_client *)link->client, link->link);
     if (!good) cr_py_request_release(r);
     return good;
@@ -125,6 +127,7 @@ PyObject *cr_py_async_start(cr_py_async *link, const cr_py_request *request) {
     if (c == NULL) return NULL;
     c->owner = (cr_py_async *)Py_NewRef((PyObject *)link);
     c->array = Py_NewRef(request->array);
+    c->second = Py_XNewRef(request->second);
     c->request = *request;
     c->running = false;
     PyObject_GC_Track((PyObject *)c);
@@ -281,7 +284,7 @@ bool cr_py_async_ready(PyObject *module) {
         {NULL, NULL, 0, NULL}};
     static PyGetSetDef properties[] = {{"server", link_server, NULL, "Who answers.", NULL},
                                        {NULL, NULL, NULL, NULL, NULL}};
-    PyMethodDef *methods = cr_py_ops_methods(own);
+    PyMethodDef *methods = cr_py_ops_methods(own, CR_PY_OF_CLIENT);
     if (methods == NULL || !make_call_type(module)) return false;
     PyType_Slot slots[] = {{Py_tp_new, link_new},
                            {Py_tp_dealloc, link_dealloc},

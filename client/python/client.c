@@ -311,14 +311,14 @@ cr_py_client *cr_py_client_local(void) { return lazily(&local_client, "embedded:
 cr_py_client *cr_py_client_auto(void) { return lazily(&auto_client, "auto:"); }
 
 bool cr_py_client_ready(PyObject *module) {
-    static PyMethodDef own[] = {
-        {"close", client_close, METH_NOARGS, "Ends the connections; calls of other threads end first."},
-        {"__enter__", client_enter, METH_NOARGS, NULL},
-        {"__exit__", client_exit, METH_VARARGS, NULL},
-        {NULL, NULL, 0, NULL}};
+    static PyMethodDef own[] = {{"close", client_close, METH_NOARGS,
+                                 "close($self, /)\n--\n\nEnds the connections; calls of other threads end first."},
+                                {"__enter__", client_enter, METH_NOARGS, NULL},
+                                {"__exit__", client_exit, METH_VARARGS, NULL},
+                                {NULL, NULL, 0, NULL}};
     static PyGetSetDef properties[] = {{"server", client_server, NULL, "Who answers: \"cured/0.2.0\".", NULL},
                                        {NULL, NULL, NULL, NULL, NULL}};
-    PyMethodDef *methods = cr_py_ops_methods(own);
+    PyMethodDef *methods = cr_py_ops_methods(own, CR_PY_OF_CLIENT);
     if (methods == NULL) return false;
     PyType_Slot slots[] = {{Py_tp_new, client_new},
                            {Py_tp_dealloc, client_dealloc},

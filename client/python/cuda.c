@@ -27,6 +27,7 @@ bool cr_py_cuda_wanted(const cr_py_request *r) {
 /* Answers in a tensor say nothing of those that have no value, so where some may have none they come by the host, which does. */
 bool cr_py_cuda_may_place(const cr_py_request *r) {
     const cr_finish_opts opts = finish_of(r);
+    if (r->input.is_masked) return false; /* no kernel finishes what a mask leaves */
     for (size_t i = 0; i < r->op_count; i++)
         if (cr_axis_may_lack((cr_op)r->ops[i], (cr_dtype)r->input.dtype, &opts) ||
             cr_axis_may_be_none((cr_op)r->ops[i], (cr_dtype)r->input.dtype, &opts))
@@ -38,8 +39,12 @@ static bool check(const cr_py_request *r) {
     const char *why = NULL;
     if (r->initial != NULL)
         why = "initial: not with CUDA tensors: put a tensor of one element in a list with it";
-    else if (r->plan.mask != NULL || r->input.is_masked)
-        why = "where: not with CUDA tensors: reduce t[mask]";
+    else if (r->plan.mask != NULL || (r->input.is_masked && r->input.cuda_mask.data == NULL && r->plan.count != 0))
+        why = "where: the mask of a CUDA tensor is a bool tensor on the same GPU";
+    else if (r->input.is_masked && (r->partial || r->offsets != NULL || !r->plan.whole))
+        why =
+            "where: of a CUDA tensor whole arrays are answered under a mask, without axis, offsets or partial: reduce "
+            "t[mask]";
     if (why != NULL) PyErr_SetString(PyExc_TypeError, why);
     if (why == NULL && !r->plan.contiguous) {
         why = cr_py_input_in_c_order(&r->input)
@@ -55,7 +60,8 @@ static bool check(const cr_py_request *r) {
 static cured_cuda_ask ask_of(const cr_py_request *r, cured_cuda_array *array, cured_options *options) {
     *array = (cured_cuda_array){r->plan.data, r->plan.count, r->input.dtype};
     *options = r->options;
-    options->axis = r->plan.whole ? NULL : &r->plan.axis;
+    options->axis = r->plan.whole ? NULL : &r->along;
+    if (r->input.cuda_mask.data != NULL) options->mask = &r->input.cuda_mask;
     return (cured_cuda_ask){sizeof(cured_cuda_ask), array, 1, r->ops, r->op_count, options,
                             (void *)r->input.stream}; /* NOLINT: a stream's number is a pointer in CUDA's interface */
 }
@@ -98,26 +104,34 @@ static PyObject *run_values(cr_py_request *r, const cured_cuda_ask *ask) {
     return answer;
 }
 
-/* Where the stream of an out is another than the input's, each waits for the other: this one before the answers are written, and that
- * one behind them. The host does not. */
+cured_status cr_py_cuda_order(const cr_py_input *in, uintptr_t stream, const void *data, bool behind,
+                              cured_error *error) {
+    void *const own = (void *)in->stream, *const main = (void *)stream; /* NOLINT: see ask_of */
+    if (in->kind != CR_PY_CUDA || in->data == NULL || own == main) return CURED_OK;
+    return behind ? cured_cuda_order(data, main, own, error) : cured_cuda_order(in->data, own, main, error);
+}
+
+/* Of outs, before the answers are written and behind them. */
 static cured_status order(const cr_py_request *r, bool behind, cured_error *error) {
     cured_status status = CURED_OK;
-    for (size_t i = 0; i < r->op_count && status == CURED_OK; i++) {
-        const cr_py_input *t = &r->out_tensors[i];
-        void *const own = (void *)t->stream, *const main = (void *)r->input.stream; /* NOLINT: see ask_of */
-        if (own == main) continue;
-        status =
-            behind ? cured_cuda_order(r->plan.data, main, own, error) : cured_cuda_order(t->data, own, main, error);
-    }
+    for (size_t i = 0; i < r->op_count && status == CURED_OK; i++)
+        status = cr_py_cuda_order(&r->out_tensors[i], r->input.stream, r->plan.data, behind, error);
     return status;
+}
+
+/* Of offsets on a GPU, which are read. */
+static cured_status order_offsets(const cr_py_request *r, bool behind, cured_error *error) {
+    return r->borders == NULL ? CURED_OK
+                              : cr_py_cuda_order(r->borders, r->input.stream, r->borders->data, behind, error);
 }
 
 static PyObject *run_to_tensors(cr_py_request *r, const cured_cuda_ask *ask) {
     void *to[CURED_MAX_OPS];
     cured_error error;
     for (size_t i = 0; i < r->op_count; i++) to[i] = (void *)r->out_tensors[i].data; /* NOLINT: out is written */
-    if (order(r, false, &error) != CURED_OK || enqueue(ask, to, &error) != CURED_OK ||
-        order(r, true, &error) != CURED_OK)
+    if (order(r, false, &error) != CURED_OK || order_offsets(r, false, &error) != CURED_OK ||
+        enqueue(ask, to, &error) != CURED_OK || order(r, true, &error) != CURED_OK ||
+        order_offsets(r, true, &error) != CURED_OK)
         return failed(&error);
     if (r->single) return cr_py_out_item(r, 0);
     PyObject *values[CURED_MAX_OPS];
@@ -182,10 +196,11 @@ static PyObject *run_axis(cr_py_request *r, const cured_cuda_ask *ask) {
     cured_error error;
     if (!cr_py_answer_room(r)) return NULL;
     if (r->out_tensors != NULL) return run_to_tensors(r, ask);
+    if (order_offsets(r, false, &error) != CURED_OK) return failed(&error);
     PyThreadState *thread = PyEval_SaveThread();
     const cured_status status = cured_cuda_reduce_axis(ask, r->pointers, &error);
     PyEval_RestoreThread(thread);
-    if (status == CURED_OUT_OF_RANGE || (status == CURED_INVALID_ARGUMENT && r->op_count > 1)) {
+    if (status == CURED_OUT_OF_RANGE || (status == CURED_INVALID_ARGUMENT && r->op_count > 1 && r->offsets == NULL)) {
         if (!run_one_by_one(r, ask)) return NULL;
     } else if (status != CURED_OK) {
         return failed(&error);
@@ -201,7 +216,7 @@ PyObject *cr_py_cuda_run(cr_py_request *r) {
     if (!check(r)) return NULL;
     const cured_cuda_ask ask = ask_of(r, &array, &options);
     if (r->partial) return run_partial(&ask);
-    return r->plan.whole ? run_whole(r, &ask) : run_axis(r, &ask);
+    return r->plan.whole && r->offsets == NULL ? run_whole(r, &ask) : run_axis(r, &ask);
 }
 
 /* ---- Lists: for cured/_lists.py ---- */

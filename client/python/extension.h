@@ -13,9 +13,11 @@
 
 #include "base/list.h"
 #include "cured/cured.h"
+#include "kernels/core/op.h"
+#include "kernels/core/strided.h"
 
 enum {
-    CR_PY_MAX_DIMS = 64,
+    CR_PY_MAX_DIMS = CR_STRIDED_MAX_DIMS,
     CR_PY_MOST_DEPTH = 32,         /* of calls inside calls: a request takes 10 KiB of the stack */
     CR_PY_SMALL_BYTES = 64 * 1024, /* folded with the GIL held: giving it away would cost more */
 };
@@ -126,9 +128,10 @@ typedef struct cr_py_input {
     const char *data;     /* HOST, CUDA: of the element at index 0 of every axis */
     uintptr_t stream;     /* CUDA: on which its library works now */
     cr_py_mask mask;
-    PyObject *owner;     /* whose memory it is: the object that was given; borrowed */
-    PyObject *held;      /* owned, keeps the memory; may be NULL */
-    PyObject *mask_held; /* the same of a mask without a buffer */
+    cured_mask cuda_mask; /* CUDA: of its kind; data NULL: there is none */
+    PyObject *owner;      /* whose memory it is: the object that was given; borrowed */
+    PyObject *held;       /* owned, keeps the memory; may be NULL */
+    PyObject *mask_held;  /* the same of a mask without a buffer */
     Py_buffer view, mask_view;
     bool has_view, has_mask_view;
     bool is_masked; /* elements may be left out: of a masked array, even where it has no mask, and with where= */
@@ -137,6 +140,8 @@ typedef struct cr_py_input {
 
 /* Looks at an array. False with an exception; cr_py_input_release belongs to both. */
 bool cr_py_input_take(cr_py_input *in, PyObject *array);
+/* The exception that is set, with the name of the argument before its sentence. */
+void cr_py_input_refused(const char *name);
 /* By the buffer protocol. 1: taken; 0: the type is not ours; -1: exception. */
 int cr_py_input_buffer(cr_py_input *in, PyObject *array);
 /* Looks at a mask, which must broadcast to the input's shape. */
@@ -166,27 +171,12 @@ static inline bool cr_py_input_in_c_order(const cr_py_input *in) {
  * big-endian, as ">f4". */
 bool cr_py_dtype(PyObject *given, cured_dtype *dtype, bool *big);
 
-/* ---- plan.c: in which order memory is walked, and what of it is reduced ---- */
+/* ---- plan.c: in which order memory is walked (kernels/core/strided.h), and what of it is reduced ---- */
 
-typedef struct cr_py_dim {
-    Py_ssize_t n, stride, mask_stride;
-    int axis;
-    bool reduced;
-} cr_py_dim;
+typedef cr_strided_plan cr_py_plan;
 
-typedef struct cr_py_plan {
-    int ndim;        /* of dims, outermost first; those of one element are left out */
-    bool whole;      /* one answer */
-    bool contiguous; /* one run of memory from data on */
-    bool permuted;   /* answers do not come in C order: see kept */
-    int kept_count;
-    const char *data, *mask;
-    uint64_t count;
-    cured_axis axis;
-    cr_py_dim kept[CR_PY_MAX_DIMS]; /* the dims that stay, in the order of the answers */
-    cr_py_dim dims[CR_PY_MAX_DIMS];
-} cr_py_plan;
-
+/* The input as an array with strides. */
+cr_strided cr_py_plan_array(const cr_py_input *in);
 /* axes: a bit for each axis that is reduced. ordered: the answer depends on the order of the elements. False with an exception. */
 bool cr_py_plan_make(cr_py_plan *plan, const cr_py_input *in, uint64_t axes, bool whole, bool ordered);
 
@@ -194,31 +184,12 @@ bool cr_py_plan_make(cr_py_plan *plan, const cr_py_input *in, uint64_t axes, boo
 typedef struct cr_py_marks {
     cured_mask mask;
     bool parted; /* there is one */
-    char *own;   /* NULL: the mask lies so in the caller's memory. Freed by PyMem_Free */
+    char *own;   /* NULL: the mask lies so in the caller's memory. To be freed by free() */
 } cr_py_marks;
 
 /* Parts a plan from its mask, which goes to marks: the plan is then one of all elements. A mask that does not lie so is copied; beyond
  * `most` elements it is left where it is, and parted is false. False with an exception. */
 bool cr_py_plan_part(cr_py_plan *plan, const cr_py_input *in, uint64_t most, cr_py_marks *marks);
-
-/* ---- walk.c: elements in the plan's order, block by block. Without the GIL ---- */
-
-typedef struct cr_py_walk {
-    const cr_py_plan *plan;
-    uint8_t size;
-    bool swap, keeps;
-    uint64_t left; /* elements, also those that the mask leaves out */
-    Py_ssize_t at[CR_PY_MAX_DIMS];
-} cr_py_walk;
-
-void cr_py_walk_begin(cr_py_walk *walk, const cr_py_plan *plan, const cr_py_input *in);
-/* Writes up to `most` elements to out; how many, perhaps none of those that it looked at. walk->left is 0 after the last. */
-size_t cr_py_walk_next(cr_py_walk *walk, void *out, size_t most);
-/* Among all elements of a masked plan, the place of the one that has this index among those that the mask keeps. Any walk of the plan
- * counts so. */
-uint64_t cr_py_walk_place(const cr_py_plan *plan, bool keeps, uint64_t index);
-/* Turns the bytes of `count` elements where they are. */
-void cr_py_walk_turn(void *data, uint8_t size, size_t count);
 
 /* ---- source.c: a file that is read in blocks. Without the GIL ---- */
 
@@ -238,7 +209,7 @@ void cr_py_source_end(cr_py_source *source);
 typedef struct cr_py_job {
     cured_call *call;
     char *block; /* NULL: the call reads the memory itself */
-    cr_py_walk walk;
+    cr_walk walk;
     cr_py_source *source; /* NULL: memory is walked */
     bool ended, hasty;    /* hasty: it is tried once */
     uint8_t extra[8];     /* one more element at the end of what is walked: initial= */
@@ -264,17 +235,32 @@ void cr_py_job_end(cr_py_job *job);
 typedef struct cr_py_request {
     PyObject *array, *axis, *where, *initial, *out; /* borrowed; NULL: not given */
     PyObject *shape, *start;                        /* of a block: the same */
+    PyObject *offsets;                              /* of segments: the same */
+    PyObject *second;                               /* of pairs: the same */
+    PyObject *keys, *groups;                        /* the same; with keys plan.axis is (groups, rows, columns) */
     cr_py_client *client;                           /* borrowed; NULL: wherever is best */
     cr_py_async *async;                             /* borrowed; NULL: the function waits for the answer */
     cured_op ops[CURED_MAX_OPS];
     size_t op_count;
+    bool strict;        /* nulls="error" */
+    uint64_t min_count; /* 0: none */
+    bool has_ddof, takes_fraction;
+    PyObject *fraction;             /* borrowed: a ddof that is no whole number; NULL: none */
     bool keepdims, partial, single; /* single: the answer of the one op, instead of a Result */
+    bool listed;                    /* several quantiles: a list of their answers, instead of a Result */
+    double shares[CURED_MAX_OPS];   /* options.parameters is this, or NULL */
     bool ordered;                   /* the answer depends on the order of the elements */
     bool has_results, has_first;    /* first: of a partial was given */
     uint64_t axes;                  /* a bit for each reduced axis, unless plan.whole */
     cured_options options;
+    cured_bytes asked;                        /* of a search: options.asked is this, or NULL. Borrowed bytes */
     cr_py_marks marks;                        /* options.mask is of them, or NULL */
     cured_block block;                        /* options.layout is this, or NULL */
+    cr_py_input *borders;                     /* owned; NULL: no offsets */
+    cured_offsets segments;                   /* theirs: options.offsets is this, or NULL */
+    cr_py_input *pair;                        /* owned; NULL: no second array */
+    char *pair_own;                           /* a copy in the order of the plan; to be freed by free(). NULL: none */
+    cured_second of_pair;                     /* options.second is this, or NULL */
     uint64_t places[3][CURED_BLOCK_MAX_DIMS]; /* the block's numbers */
     cr_py_memory *results[CURED_MAX_OPS];     /* owned, along an axis */
     PyObject *lacking[CURED_MAX_OPS];         /* owned: why some answers of an op have no value; NULL: all have one */
@@ -284,6 +270,10 @@ typedef struct cr_py_request {
     cr_py_input *out_tensors; /* owned; not NULL: they are out_count tensors of a GPU, in place of out_views */
     cr_py_input input;
     cr_py_plan plan;
+    bool has_keys; /* of_keys is taken */
+    cr_py_input of_keys;
+    cured_keys by_key; /* options.keys is this, or NULL */
+    cured_axis along;  /* the plan's: what options.axis points at */
 } cr_py_request;
 
 /* args behind those that name the array and the ops. False with an exception. */
@@ -292,22 +282,82 @@ bool cr_py_request_options(cr_py_request *request, PyObject *const *args, Py_ssi
 bool cr_py_number(PyObject *value, const char *keyword, uint64_t *out);
 /* ops: names in a sequence, or in one string with commas. */
 bool cr_py_request_ops(cr_py_request *request, PyObject *ops);
+/* order.c: the same of quantile, whose first argument, or q=, is its share. */
+enum { CR_PY_MOST_WORDS = 32 };
+bool cr_py_order_options(cr_py_request *request, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+/* Whether q is no number, but an array of them. */
+bool cr_py_order_spreads(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+/* Whether an op goes by rank: this process answers it, unless a client is given. */
+bool cr_py_order_asked(const cr_py_request *request);
 /* The array, the mask and the axes of a request: its input and its plan. */
 bool cr_py_request_plan(cr_py_request *request);
 void cr_py_request_release(cr_py_request *request);
-/* Whether it is answered slice by slice (slices.c): a mask that goes to a daemon, or a first value. */
+/* masks.c. Whether it is answered slice by slice (slices.c): for a first value, and under a mask that does not go beside the array. */
 bool cr_py_request_in_slices(const cr_py_request *request);
-/* For an answer in this process, which takes masks beside the array; a daemon takes none, so that only what counts is sent to it, slice
- * by slice. False with an exception. */
+/* Has the mask go beside the array, unless it would have to be copied and is long. False with an exception. */
 bool cr_py_request_part_mask(cr_py_request *request);
+/* The same of a file, which is never walked here. */
+bool cr_py_request_part_file(cr_py_request *request);
+/* Whether the mask is to go beside the array: a daemon keeps all of it, and is sent what counts instead where that is much. Of a
+ * product of floats it has to know the places of all. */
+bool cr_py_request_masks_beside(const cr_py_request *request, const cr_py_link *link);
 /* Whether a product of floats is asked, which goes by the places of all elements. */
 bool cr_py_request_has_float_prod(const cr_py_request *request);
 /* Whether the order of elements matters: for first indices, and for the fixed tree of products. */
 bool cr_py_request_is_ordered(const cr_py_request *request);
+/* Whether each op has one answer. */
+static inline bool cr_py_request_is_whole(const cr_py_request *r) {
+    return r->plan.whole && r->options.offsets == NULL;
+}
+/* segments.c: the offsets of a request whose array is taken, if it has some. False with an exception. */
+bool cr_py_segments_take(cr_py_request *request);
+void cr_py_segments_release(cr_py_request *request);
 /* The whole way, blocking. A new reference. */
 PyObject *cr_py_request_run(cr_py_request *request);
 /* slices.c: the same, one slice after the other, where a mask or a first value makes slices differ in length. */
 PyObject *cr_py_request_slices(cr_py_request *request, cr_py_client *client, cr_py_link *link);
+
+/* ---- ddof.c: ddof= and correction= ---- */
+
+/* Takes the argument: a whole number, or, where the function has a way for it, another one. False with an exception. */
+bool cr_py_ddof_take(cr_py_request *request, PyObject *value);
+/* Of a request that has one: puts it to the options of a call that Python answers, under one name, and as a whole number if it is one. */
+bool cr_py_ddof_give(const cr_py_request *request, PyObject *options);
+
+/* ---- stored.c: containers that are read in blocks ---- */
+
+/* Whether cured/_chunks.py answers for the object. */
+bool cr_py_is_stored(PyObject *array);
+
+/* ---- block.c: partials of blocks ---- */
+
+/* shape and start of a request; without them nothing. False with an exception. */
+bool cr_py_block_take(cr_py_request *request);
+
+/* ---- second.c: ops of two arrays ---- */
+
+/* The second array of a request whose array is taken, if it has one. False with an exception. */
+bool cr_py_second_take(cr_py_request *request);
+/* Lays it out in the order of the plan, which has these axes. False with an exception. */
+bool cr_py_second_plan(cr_py_request *request, uint64_t axes, bool whole);
+void cr_py_second_release(cr_py_request *request);
+
+/* ---- keys.c: reductions by key ---- */
+
+/* The keys of a request, beside its input, and how many groups there are; without keys nothing. False with an exception. */
+bool cr_py_keys_take(cr_py_request *request);
+/* Makes of the plan of a whole array one by key. */
+bool cr_py_keys_plan(cr_py_request *request);
+void cr_py_keys_release(cr_py_request *request);
+
+/* ---- search.c: medians and quantiles of an array in parts ---- */
+
+/* What a search asks of a part, as bytes: the request's answer is then counts. False with an exception. */
+bool cr_py_search_ask(cr_py_request *request, PyObject *asked);
+/* The counts, as an array of u64. */
+PyObject *cr_py_search_counts(const cured_call *call);
+/* Adds the functions that cured/_search.py stands on. */
+bool cr_py_search_ready(PyObject *module);
 
 /* ---- answer.c: answers as Python objects ---- */
 
@@ -361,6 +411,9 @@ PyObject *cr_py_cuda_whole(PyObject *module, PyObject *args);
 /* Of a list of CUDA tensors: the partial of all, a Result for each, and another (stats.c); None where their streams differ. */
 PyObject *cr_py_cuda_partial(PyObject *module, PyObject *args);
 PyObject *cr_py_cuda_each(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+/* linears.c: linear forms in device memory. */
+PyObject *cr_py_cuda_linear(PyObject *module, PyObject *args);
+PyObject *cr_py_cuda_from_linear(PyObject *module, PyObject *args);
 PyObject *cr_py_cuda_stats(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
 /* ---- partial.c, file.c ---- */
@@ -390,6 +443,12 @@ bool cr_py_async_ready(PyObject *module);
 PyObject *cr_py_async_start(cr_py_async *link, const cr_py_request *request);
 
 /* ops.c: a function for each op, of the module, of Client and of File. */
-PyMethodDef *cr_py_ops_methods(PyMethodDef *more);
+typedef enum cr_py_owner { CR_PY_OF_MODULE, CR_PY_OF_CLIENT, CR_PY_OF_FILE } cr_py_owner;
+PyMethodDef *cr_py_ops_methods(PyMethodDef *more, cr_py_owner owner);
+
+/* signatures.c: puts the function's arguments before its text. op: 0 for reduce, describe and partial. False with an exception. */
+bool cr_py_sign(PyMethodDef *method, cr_py_owner owner, int op);
+/* request.c: whether op's fold may begin with a value (initial=): sum, prod, min, max. */
+bool cr_py_begins_with_a_value(cr_op op);
 
 #endif

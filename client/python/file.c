@@ -264,7 +264,7 @@ bool cr_py_file_ready(PyObject *module) {
     static PyGetSetDef properties[] = {{"dtype", file_dtype, NULL, "The elements' type.", NULL},
                                        {"shape", file_shape, NULL, "The array's shape.", NULL},
                                        {NULL, NULL, NULL, NULL, NULL}};
-    PyMethodDef *methods = cr_py_ops_methods(own);
+    PyMethodDef *methods = cr_py_ops_methods(own, CR_PY_OF_FILE);
     if (methods == NULL) return false;
     PyType_Slot slots[] = {{Py_tp_dealloc, file_dealloc},
                            {Py_tp_methods, methods},

@@ -147,6 +147,7 @@ bool cr_py_input_take(cr_py_input *in, PyObject *array) {
     in->has_view = in->has_mask_view = false;
     in->mask.data = NULL;
     in->mask.keeps = true;
+    in->cuda_mask.data = NULL;
     in->is_masked = false;
     if (cr_py_numpy_take(in, array)) return true;
     if (Py_TYPE(array) == cr_py_file_type) {
@@ -165,26 +166,33 @@ bool cr_py_input_take(cr_py_input *in, PyObject *array) {
     return take_other(in, array);
 }
 
-/* What is wrong with a mask: why adapt refused it, or else what it is. */
-static void refuse_mask(PyObject *mask) {
+void cr_py_input_refused(const char *name) {
     PyObject *type, *why, *trace;
     PyErr_Fetch(&type, &why, &trace);
-    if (why != NULL)
-        PyErr_Format(type, "where: %S", why);
-    else
-        PyErr_Format(PyExc_TypeError, "where: a bool array is wanted, not %R", (PyObject *)Py_TYPE(mask));
+    PyErr_Format(type, "%s: %S", name, why != NULL ? why : Py_None);
     Py_XDECREF(type);
     Py_XDECREF(why);
     Py_XDECREF(trace);
+}
+
+/* What is wrong with a mask: why adapt refused it, or else what it is. */
+static void refuse_mask(PyObject *mask) {
+    if (PyErr_Occurred())
+        cr_py_input_refused("where");
+    else
+        PyErr_Format(PyExc_TypeError, "where: a bool array is wanted, not %R", (PyObject *)Py_TYPE(mask));
 }
 
 /* The mask, or what stands for it, as of a column of a table. A new reference. */
 static PyObject *mask_array(PyObject *mask) {
     if (PyObject_CheckBuffer(mask)) return Py_NewRef(mask);
     PyObject *array = NULL, *own = NULL, *pair = cr_py_helper("cured._adapt", "adapt", mask);
-    const bool good = pair != NULL && PyArg_ParseTuple(pair, "OO", &array, &own) && own == Py_None;
+    const bool taken = pair != NULL && PyArg_ParseTuple(pair, "OO", &array, &own), good = taken && own == Py_None;
     if (good)
         Py_INCREF(array);
+    else if (taken && own != Py_False)
+        PyErr_SetString(PyExc_TypeError,
+                        "where: elements of it are missing: mask.fillna(False), or .filled(False), leaves them out");
     else
         refuse_mask(mask);
     Py_XDECREF(pair);
@@ -211,18 +219,44 @@ static bool take_mask(cr_py_input *in, const char *data, int ndim, const Py_ssiz
     return true;
 }
 
+/* A mask in the memory of the array's GPU, whose elements lie as the array's. */
+static int take_mask_cuda(cr_py_input *in, const cr_py_input *mask, bool keeps) {
+    bool alike = mask->ndim == in->ndim;
+    uint64_t count = 1;
+    for (int i = 0; i < in->ndim && alike; i++) {
+        alike = mask->shape[i] == in->shape[i] &&
+                (in->shape[i] < 2 || mask->strides[i] * (Py_ssize_t)in->size == in->strides[i]);
+        count *= (uint64_t)in->shape[i];
+    }
+    const char *why = NULL;
+    if (mask->kind != CR_PY_CUDA || mask->dtype != CURED_BOOL)
+        why = "where: the mask of a CUDA tensor is a bool tensor on the same GPU";
+    else if (!alike)
+        why = "where: the mask of a CUDA tensor has its shape and its strides: pass mask.expand_as(t).contiguous()";
+    else if (mask->stream != in->stream)
+        why = "where: the mask and the tensor are of libraries that work on two streams";
+    if (why != NULL) PyErr_SetString(PyExc_TypeError, why);
+    if (why != NULL) return -1;
+    in->cuda_mask = (cured_mask){mask->data, count, 0, CURED_MASK_BYTES, !keeps};
+    in->is_masked = true;
+    return 1;
+}
+
 /* A mask that is a tensor. -1 with an exception, 0: it is none. */
 static int take_mask_tensor(cr_py_input *in, PyObject *mask, bool keeps) {
     cr_py_input *t = PyMem_Calloc(1, sizeof *t);
     if (t == NULL) return PyErr_NoMemory(), -1;
     t->owner = mask;
     int taken = cr_py_input_tensor(t, mask);
-    if (taken == 1 && (t->kind != CR_PY_HOST || t->dtype != CURED_BOOL)) {
+    if (taken == 1 && in->kind == CR_PY_CUDA) {
+        taken = take_mask_cuda(in, t, keeps);
+    } else if (taken == 1 && (t->kind != CR_PY_HOST || t->dtype != CURED_BOOL)) {
         PyErr_SetString(PyExc_TypeError, t->kind != CR_PY_HOST ? "where: the mask lies on a GPU: pass mask.cpu()"
                                                                : "where: a bool array is wanted");
         taken = -1;
+    } else if (taken == 1) {
+        taken = take_mask(in, t->data, t->ndim, t->shape, t->strides, keeps) ? 1 : -1;
     }
-    if (taken == 1) taken = take_mask(in, t->data, t->ndim, t->shape, t->strides, keeps) ? 1 : -1;
     if (taken == 1) {
         in->mask_held = t->held;
         t->held = NULL;
@@ -246,16 +280,20 @@ static bool take_mask_buffer(cr_py_input *in, PyObject *array, bool keeps) {
 
 bool cr_py_input_mask(cr_py_input *in, PyObject *mask, bool keeps) {
     static const char none[] = {0};
-    if (in->mask.data != NULL || in->kind != CR_PY_HOST) {
-        PyErr_SetString(PyExc_TypeError, in->kind == CR_PY_HOST ? "where: the array has a mask of its own"
-                                                                : "where: only arrays of this process take one");
+    const bool cuda = in->kind == CR_PY_CUDA;
+    if (in->mask.data != NULL || in->cuda_mask.data != NULL) {
+        PyErr_SetString(PyExc_TypeError, "where: the array has a mask of its own");
         return false;
     }
-    if (mask == Py_False) return take_mask(in, none, 0, NULL, NULL, keeps);
+    if (mask == Py_False && !cuda) return take_mask(in, none, 0, NULL, NULL, keeps);
+    if (cuda && (mask == Py_False || PyObject_CheckBuffer(mask))) {
+        PyErr_SetString(PyExc_TypeError, "where: the mask of a CUDA tensor is a bool tensor on the same GPU");
+        return false;
+    }
     PyObject *array = mask_array(mask);
     if (array == NULL) return false;
     const int taken =
-        PyObject_CheckBuffer(array) ? take_mask_buffer(in, array, keeps) : take_mask_tensor(in, array, keeps);
+        PyObject_CheckBuffer(array) && !cuda ? take_mask_buffer(in, array, keeps) : take_mask_tensor(in, array, keeps);
     if (taken == 0 && !PyErr_Occurred()) refuse_mask(mask);
     Py_DECREF(array); /* the buffer holds it */
     return taken == 1;

@@ -1,11 +1,13 @@
-/* job: one call of libcured, from its start to its end. Contiguous memory is read where it lies; other memory is walked, and
- * handed over in blocks; CUDA and shared memory go by region, files by descriptor or, where that does not do, in blocks (source.c).
+/* job: one call of libcured, from its start to its end. Memory is libcured's to read. What a mask leaves out, or a first value
+ * follows, is walked here, and handed over in blocks; CUDA and shared memory go by region, files by descriptor or, where that does
+ * not do, in blocks (source.c).
  *
  * Thread: start and end with the GIL, feed without. Owner: the caller; a job owns its call and its block. */
 #include <poll.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "client/lib/call/planned.h"
 #include "client/python/extension.h"
 #include "client/python/tensor.h"
 #include "kernels/core/axis.h"
@@ -25,7 +27,8 @@ static cured_status start_stream(cr_py_job *job, cr_py_request *r, const cr_py_p
         strcpy(error->text, "no memory for a block");
         return error->code;
     }
-    cr_py_walk_begin(&job->walk, plan, &r->input);
+    const cr_strided array = cr_py_plan_array(&r->input);
+    cr_walk_begin(&job->walk, plan, &array);
     if (cr_py_source_wanted(&r->input)) {
         job->source = cr_py_source_begin(&r->input, plan->count, error);
         if (job->source == NULL) return error->code;
@@ -65,9 +68,13 @@ static cured_status start(cr_py_job *job, cr_py_request *r, const cr_py_plan *pl
     if (r->input.kind == CR_PY_FILE && !cr_py_source_wanted(&r->input))
         return cured_reduce_fd(conn, r->input.dtype, r->ops, r->op_count, r->input.file.fd, r->input.file.offset,
                                plan->count, options, &job->call, error);
-    if (plan->contiguous && !job->has_extra && r->input.kind == CR_PY_HOST)
-        return cured_reduce_buffer(conn, r->input.dtype, r->ops, r->op_count, plan->data, plan->count, options,
-                                   &job->call, error);
+    if (plan->mask == NULL && !job->has_extra && r->input.kind == CR_PY_HOST) {
+        const cr_strided array = cr_py_plan_array(&r->input);
+        if (plan->contiguous)
+            return cured_reduce_buffer(conn, r->input.dtype, r->ops, r->op_count, plan->data, plan->count, options,
+                                       &job->call, error);
+        return cr_cl_reduce_plan(conn, r->input.dtype, r->ops, r->op_count, &array, plan, options, &job->call, error);
+    }
     return start_stream(job, r, plan, conn, options, error);
 }
 
@@ -97,8 +104,8 @@ static bool begin(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, cr_p
         return false; /* a region has no room for it */
     options.timeout_ms = cr_py_client_timeout_ms(client);
     options.partial = r->partial;
-    if (!plan->whole) {
-        options.axis = &plan->axis;
+    if (!plan->whole || options.offsets != NULL) {
+        options.axis = plan->whole || r->keys != NULL ? NULL : &r->along;
         options.results = r->pointers;
         const bool written = cr_py_out_regions(r, link, outputs);
         if (!written && PyErr_Occurred()) return false;
@@ -136,7 +143,7 @@ cured_status cr_py_job_feed(cr_py_job *job, cured_error *error) {
         if (job->source != NULL)
             status = read_block(job, BLOCK_BYTES / size, &n, error);
         else
-            n = cr_py_walk_next(&job->walk, job->block, BLOCK_BYTES / size);
+            n = cr_walk_next(&job->walk, job->block, BLOCK_BYTES / size);
         if (status != CURED_OK) return status;
         return n != 0 ? cured_stream_write(job->call, job->block, n * size, error) : CURED_OK;
     }

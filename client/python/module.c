@@ -3,6 +3,7 @@
  * Thread: with the GIL. Owner: types and caches live as long as the process. */
 #include <string.h>
 
+#include "client/python/arrow.h"
 #include "client/python/extension.h"
 #include "client/python/tensor.h"
 #include "kernels/core/op.h"
@@ -129,6 +130,7 @@ static int fill(PyObject *module) {
     if (filled != NULL) return PyDict_Merge(PyModule_GetDict(module), filled, 0);
     if (!add_error(module) || !cr_py_memory_ready(module) || !cr_py_client_ready(module) ||
         !cr_py_partial_ready(module) || !cr_py_file_ready(module) || !cr_py_async_ready(module) ||
+        !cr_py_search_ready(module) || !cr_py_arrow_ready(module) ||
         PyModule_AddStringConstant(module, "__version__", cured_version()) != 0 ||
         PyModule_AddStringConstant(module, "_arrow_types", arrow_types) != 0)
         return -1;
@@ -142,9 +144,12 @@ PyMODINIT_FUNC PyInit__cured(void) {
          "from_linear(array, dtype, ops, maxima=None)\n--\n\nThe Partial of linear forms that were added, and "
          "compared."},
         {"_widened", cr_py_widened, METH_VARARGS, "A list's partials, of one type or several, as one: for _lists.py."},
-        {"merge", cr_py_merge, METH_O, "Merges partials, in any order: a Partial."},
-        {"empty", WITH_KEYWORDS(cr_py_empty), "An array in memory that the daemon reads without a copy."},
-        {"file", WITH_KEYWORDS(cr_py_file_open), "An array in a file: .npy, or raw elements with dtype=."},
+        {"merge", cr_py_merge, METH_O, "merge($module, parts, /)\n--\n\nMerges partials, in any order: a Partial."},
+        {"empty", WITH_KEYWORDS(cr_py_empty),
+         "empty($module, shape, dtype='f64')\n--\n\nAn array in memory that the daemon reads without a copy."},
+        {"file", WITH_KEYWORDS(cr_py_file_open),
+         "file($module, path, dtype=None, *, offset=0, raw=False)\n--\n\nAn array in a file: .npy, or raw elements "
+         "with dtype=."},
         {"_weights", cr_py_weights, METH_VARARGS, "The tensors of a checkpoint, and their answers."},
         {"_cuda_partial", cr_py_cuda_partial, METH_VARARGS, "The partial of a list of CUDA tensors, by their GPU."},
         {"_cuda_stats", (PyCFunction)(void (*)(void))cr_py_cuda_stats, METH_FASTCALL | METH_KEYWORDS,
@@ -152,6 +157,9 @@ PyMODINIT_FUNC PyInit__cured(void) {
         {"_cuda_each", (PyCFunction)(void (*)(void))cr_py_cuda_each, METH_FASTCALL | METH_KEYWORDS,
          "A Result for each CUDA tensor of a list."},
         {"_cuda_to", cr_py_cuda_to, METH_VARARGS, "An op of a list of CUDA tensors, to a tensor of one element."},
+        {"_cuda_linear", cr_py_cuda_linear, METH_VARARGS, "The linear form of CUDA tensors, to CUDA tensors."},
+        {"_cuda_from_linear", cr_py_cuda_from_linear, METH_VARARGS,
+         "Answers of linear forms, from and to CUDA tensors."},
         {"_cuda_whole", cr_py_cuda_whole, METH_VARARGS, "The partial of a list of CUDA tensors alike, or None."},
         {"_is_float", is_float, METH_O, "Whether a type's name is that of floats."},
         {"_is_index", is_index, METH_O, "Whether an operation's answer is an index."},
@@ -165,6 +173,6 @@ PyMODINIT_FUNC PyInit__cured(void) {
                                             .m_name = "cured._cured",
                                             .m_doc = "The extension behind the package cured.",
                                             .m_slots = slots};
-    if (definition.m_methods == NULL) definition.m_methods = cr_py_ops_methods(own);
+    if (definition.m_methods == NULL) definition.m_methods = cr_py_ops_methods(own, CR_PY_OF_MODULE);
     return definition.m_methods != NULL ? PyModuleDef_Init(&definition) : NULL;
 }

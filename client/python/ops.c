@@ -7,6 +7,7 @@
 
 #include "client/python/extension.h"
 #include "kernels/core/float_state.h"
+#include "kernels/core/op.h"
 
 /* What a function was called on: the module, a client, or a file. Moves args on behind the array. True: end() must follow. */
 static bool begin(cr_py_request *r, PyObject *self, PyObject *const **args, Py_ssize_t *nargs) {
@@ -15,7 +16,8 @@ static bool begin(cr_py_request *r, PyObject *self, PyObject *const **args, Py_s
     r->out_tensors = NULL;
     r->client = NULL;
     r->async = NULL;
-    r->keepdims = r->partial = r->single = r->has_first = false;
+    r->keepdims = r->partial = r->single = r->has_first = r->listed = false;
+    r->takes_fraction = true;
     if (self != NULL && Py_TYPE(self) == cr_py_file_type) {
         r->array = self;
         return cr_py_enter();
@@ -55,29 +57,46 @@ static PyObject *op_names(const cr_py_request *r) {
     return names;
 }
 
-/* A list of arrays, or what is none: _lists.answer answers it, or raises. */
-static PyObject *run_list(cr_py_request *r, const arguments *a) {
+/* One of Python's files answers: _lists.py a list of arrays, or what is none; _chunks.py a container. */
+static PyObject *run_elsewhere(cr_py_request *r, const char *file, const arguments *a) {
     const char *what = r->partial ? "partial" : r->single ? "" : "reduce";
-    if (r->async != NULL) return PyErr_Format(PyExc_TypeError, "AsyncClient takes no lists: cured.Client does");
-    PyObject *quick = cr_py_cuda_list(r);
-    if (quick != NULL || PyErr_Occurred()) return quick;
     PyObject *names = op_names(r), *options = PyDict_New(), *all = NULL, *answer = NULL;
     bool good = names != NULL && options != NULL;
     if (good && a->count == 1) good = PyDict_SetItemString(options, "axis", a->values[0]) == 0;
     for (Py_ssize_t i = 0; a->names != NULL && i < PyTuple_Size(a->names) && good; i++)
         good = PyDict_SetItem(options, PyTuple_GetItem(a->names, i), a->values[a->count + i]) == 0;
+    if (good && r->second != NULL) good = PyDict_SetItemString(options, "second", r->second) == 0;
+    if (good && r->has_ddof) good = cr_py_ddof_give(r, options);
     if (good)
         all = Py_BuildValue("(sOOOO)", what, r->array, names, r->client != NULL ? (PyObject *)r->client : Py_None,
                             options);
-    if (all != NULL) answer = cr_py_helper("cured._lists", "answer", all);
+    if (all != NULL) answer = cr_py_helper(file, "answer", all);
     Py_XDECREF(all);
     Py_XDECREF(options);
     Py_XDECREF(names);
     return answer;
 }
 
+/* min_count: _counted.py asks for the count, too. */
+static PyObject *run_counted(cr_py_request *r, const arguments *a) {
+    if (r->async == NULL && !r->partial) return run_elsewhere(r, "cured._counted", a);
+    return PyErr_Format(PyExc_TypeError, "min_count: %s takes none", r->partial ? "a partial" : "AsyncClient");
+}
+
 static PyObject *run_request(cr_py_request *r, const arguments *a) {
-    if (is_list(r)) return run_list(r, a);
+    const bool listed = is_list(r), stored = !listed && cr_py_is_stored(r->array);
+    if ((listed || stored) && r->async != NULL)
+        return PyErr_Format(PyExc_TypeError, "AsyncClient takes no %s: cured.Client does",
+                            listed ? "lists" : "containers that are read in blocks");
+    if (r->min_count != 0) return run_counted(r, a);
+    if (r->fraction != NULL && (r->async != NULL || r->partial))
+        return PyErr_Format(PyExc_TypeError, "ddof: %s takes a whole number", r->partial ? "a partial" : "AsyncClient");
+    if (r->fraction != NULL) return run_elsewhere(r, "cured._fraction", a);
+    if (listed) {
+        PyObject *quick = cr_py_cuda_list(r);
+        return quick != NULL || PyErr_Occurred() ? quick : run_elsewhere(r, "cured._lists", a);
+    }
+    if (stored) return run_elsewhere(r, "cured._chunks", a);
     if (r->async == NULL) return cr_py_request_run(r);
     if (r->client == NULL) return cr_py_async_start(r->async, r);
     PyErr_SetString(PyExc_TypeError, "client: an AsyncClient answers by itself");
@@ -93,12 +112,68 @@ static PyObject *end(cr_py_request *r, bool good, const arguments *a) {
     return answer;
 }
 
+/* Several shares: cured/_order.py asks for each. */
+static PyObject *spread(PyObject *self, PyObject *array, const arguments *a) {
+    PyObject *given = PyTuple_New(a->count), *options = PyDict_New(), *all = NULL, *answer = NULL;
+    bool good = given != NULL && options != NULL;
+    for (Py_ssize_t i = 0; i < a->count && good; i++) {
+        Py_INCREF(a->values[i]);
+        good = PyTuple_SetItem(given, i, a->values[i]) == 0;
+    }
+    for (Py_ssize_t i = 0; a->names != NULL && i < PyTuple_Size(a->names) && good; i++)
+        good = PyDict_SetItem(options, PyTuple_GetItem(a->names, i), a->values[a->count + i]) == 0;
+    if (good) all = Py_BuildValue("(OOOO)", self, array, given, options);
+    if (all != NULL) answer = cr_py_helper("cured._order", "spread", all);
+    Py_XDECREF(all);
+    Py_XDECREF(options);
+    Py_XDECREF(given);
+    return answer;
+}
+
+static PyObject *run_quantile(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, cured_op op) {
+    cr_py_request r;
+    if (!begin(&r, self, &args, &nargs)) return NULL;
+    const arguments a = {args, nargs, kwnames};
+    r.single = true;
+    r.ops[0] = op;
+    r.op_count = 1;
+    const bool stored = cr_py_is_stored(r.array);
+    if (stored && r.async != NULL) {
+        cr_py_leave();
+        return PyErr_Format(PyExc_TypeError,
+                            "AsyncClient takes no containers that are read in blocks: cured.Client does");
+    }
+    if (stored || is_list(&r) || cr_py_order_spreads(args, nargs, kwnames)) {
+        PyObject *answer = spread(self, r.array, &a);
+        cr_py_leave();
+        return answer;
+    }
+    return end(&r, cr_py_order_options(&r, args, nargs, kwnames), &a);
+}
+
+/* Of an op of two arrays the second, which comes first, and the options. */
+static bool take_pair(cr_py_request *r, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const bool leads = nargs > 0;
+    if (!cr_py_request_options(r, args + leads, nargs - leads, kwnames)) return false;
+    const char *why = is_list(r)                    ? "a list of arrays has no pairs: ask for each of them"
+                      : leads && r->second != NULL  ? "the second array is given twice"
+                      : !leads && r->second == NULL ? "it is of two arrays, and the second is missing"
+                                                    : NULL;
+    if (why != NULL) PyErr_Format(PyExc_TypeError, "%s: %s", cured_op_name(r->ops[0]), why);
+    if (leads) r->second = args[0];
+    return why == NULL;
+}
+
 static PyObject *run_one(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, cured_op op) {
     cr_py_request r;
+    if (cr_op_takes_share((cr_op)op)) return run_quantile(self, args, nargs, kwnames, op);
     if (!begin(&r, self, &args, &nargs)) return NULL;
     r.single = true;
     r.ops[0] = op;
     r.op_count = 1;
+    if (cr_op_inputs((cr_op)op) == 2)
+        return end(&r, take_pair(&r, args, nargs, kwnames),
+                   &(arguments){args + (nargs > 0), nargs - (nargs > 0), kwnames});
     return end(&r, cr_py_request_options(&r, args, nargs, kwnames), &(arguments){args, nargs, kwnames});
 }
 
@@ -162,12 +237,19 @@ static const PyMethodDef ops[] = {
     {"partial", METHOD(run_partial), "The exact unfinished state of a part of an array: a Partial."},
 };
 
-PyMethodDef *cr_py_ops_methods(PyMethodDef *more) {
-    size_t own = sizeof ops / sizeof ops[0], count = 0;
+PyMethodDef *cr_py_ops_methods(PyMethodDef *more, cr_py_owner owner) {
+    static const int ids[] = {
+#define CR_OP(symbol, id, ...) id,
+#include "kernels/core/op.def"
+#undef CR_OP
+    };
+    size_t own = sizeof ops / sizeof ops[0], named = sizeof ids / sizeof ids[0], count = 0;
     while (more[count].ml_name != NULL) count++;
     PyMethodDef *all = PyMem_Calloc(own + count + 1, sizeof *all);
     if (all == NULL) return (void)PyErr_NoMemory(), NULL;
     memcpy(all, ops, sizeof ops);
     memcpy(all + own, more, count * sizeof *all);
+    for (size_t i = 0; i < own; i++)
+        if (!cr_py_sign(&all[i], owner, i < named ? ids[i] : 0)) return NULL;
     return all;
 }

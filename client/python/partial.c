@@ -227,9 +227,11 @@ static PyObject *partial_repr(PyObject *self) {
 bool cr_py_partial_ready(PyObject *module) {
     static PyMethodDef methods[] = {
         {"finish", (PyCFunction)(void (*)(void))finish, METH_FASTCALL | METH_KEYWORDS,
+         "finish($self, ops, /, *, dtype=None, ddof=0, nan='propagate', overflow='error')\n--\n\n"
          "Answers ops from this state: a Result."},
-        {"linear", linear, METH_NOARGS, "Counts and sums as int64 numbers that add up."},
-        {"linear_max", linear_max, METH_NOARGS, "Extrema as int64 numbers, of which the greatest counts."},
+        {"linear", linear, METH_NOARGS, "linear($self, /)\n--\n\nCounts and sums as int64 numbers that add up."},
+        {"linear_max", linear_max, METH_NOARGS,
+         "linear_max($self, /)\n--\n\nExtrema as int64 numbers, of which the greatest counts."},
         {"__bytes__", partial_bytes, METH_NOARGS, NULL},
         {"__reduce__", partial_reduce, METH_NOARGS, NULL},
         {NULL, NULL, 0, NULL}};

@@ -2,6 +2,7 @@
  *
  * Thread: with the GIL. Owner: a request lies on its function's stack; arguments are borrowed from the caller. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/python/extension.h"
@@ -9,8 +10,6 @@
 #include "kernels/core/op.h"
 
 /* ---- Arguments ---- */
-
-enum { COPIED_MASK_BYTES = 32 << 20 };
 
 enum keyword {
     AXIS,
@@ -26,11 +25,21 @@ enum keyword {
     OUT,
     SHAPE,
     START,
+    OFFSETS,
+    KEYS,
+    GROUPS,
+    DROP,
+    ASKED,
+    SECOND,
+    NULLS,
+    MIN_COUNT,
+    CORRECTION,
     KEYWORDS
 };
-static const char *const keyword_names[KEYWORDS] = {"axis", "dtype",  "keepdims", "where",    "initial",
-                                                    "nan",  "client", "ddof",     "overflow", "first",
-                                                    "out",  "shape",  "start"};
+static const char *const keyword_names[KEYWORDS] = {"axis",   "dtype",   "keepdims",  "where",     "initial", "nan",
+                                                    "client", "ddof",    "overflow",  "first",     "out",     "shape",
+                                                    "start",  "offsets", "keys",      "groups",    "drop",    "_asked",
+                                                    "second", "nulls",   "min_count", "correction"};
 static PyObject *interned[KEYWORDS];
 
 /* Keyword names in calls are interned, so that comparing addresses is nearly always enough. */
@@ -67,37 +76,42 @@ bool cr_py_number(PyObject *value, const char *keyword, uint64_t *out) {
     return !PyErr_Occurred();
 }
 
+static bool take_object(PyObject **to, PyObject *value) {
+    *to = value != Py_None ? value : NULL;
+    return true;
+}
+
+/* An argument of two values. */
+static bool take_word(cr_py_request *r, enum keyword keyword, PyObject *value) {
+    const int word = keyword == NAN_RULE        ? word_of(value, "nan", "propagate", "skip")
+                     : keyword == OVERFLOW_RULE ? word_of(value, "overflow", "error", "wrap")
+                     : keyword == NULLS         ? word_of(value, "nulls", "skip", "error")
+                                                : PyObject_IsTrue(value);
+    const bool second = word == 1;
+    if (keyword == NAN_RULE) r->options.nan = second ? CURED_NAN_SKIP : CURED_NAN_PROPAGATE;
+    if (keyword == OVERFLOW_RULE) r->options.overflow = second ? CURED_OVERFLOW_WRAP : CURED_OVERFLOW_ERROR;
+    if (keyword == NULLS) r->strict = second;
+    if (keyword == KEEPDIMS) r->keepdims = second;
+    if (keyword == DROP) r->by_key.drop = second;
+    return word >= 0;
+}
+
 static bool take_option(cr_py_request *r, int keyword, PyObject *value) {
-    int word = 0;
     switch ((enum keyword)keyword) {
         case AXIS:
-            r->axis = value != Py_None ? value : NULL;
-            return true;
+            return take_object(&r->axis, value);
         case DTYPE:
             return value == Py_None || cr_py_dtype(value, &r->options.result_dtype, NULL);
-        case KEEPDIMS:
-            word = PyObject_IsTrue(value);
-            r->keepdims = word == 1;
-            return word >= 0;
         case WHERE:
             r->where = value != Py_None && value != Py_True ? value : NULL;
             return true;
         case INITIAL:
-            r->initial = value != Py_None ? value : NULL;
-            return true;
-        case NAN_RULE:
-            word = word_of(value, "nan", "propagate", "skip");
-            r->options.nan = word == 1 ? CURED_NAN_SKIP : CURED_NAN_PROPAGATE;
-            return word >= 0;
-        case OVERFLOW_RULE:
-            word = word_of(value, "overflow", "error", "wrap");
-            r->options.overflow = word == 1 ? CURED_OVERFLOW_WRAP : CURED_OVERFLOW_ERROR;
-            return word >= 0;
+            return take_object(&r->initial, value);
         case OUT:
-            r->out = value != Py_None ? value : NULL;
-            return true;
+            return take_object(&r->out, value);
         case DDOF:
-            return cr_py_number(value, "ddof", &r->options.ddof);
+        case CORRECTION: /* the Array API's word */
+            return cr_py_ddof_take(r, value);
         case FIRST:
             r->options.unplaced = r->partial && value == Py_None;
             r->has_first = !r->options.unplaced;
@@ -106,11 +120,27 @@ static bool take_option(cr_py_request *r, int keyword, PyObject *value) {
             PyErr_SetString(PyExc_TypeError, "first: only a partial has one");
             return false;
         case SHAPE:
-            r->shape = value != Py_None ? value : NULL;
-            return true;
+            return take_object(&r->shape, value);
         case START:
-            r->start = value != Py_None ? value : NULL;
-            return true;
+            return take_object(&r->start, value);
+        case OFFSETS:
+            return take_object(&r->offsets, value);
+        case KEYS:
+            return take_object(&r->keys, value);
+        case GROUPS:
+            return take_object(&r->groups, value);
+        case SECOND:
+            return take_object(&r->second, value);
+        case KEEPDIMS:
+        case DROP:
+        case NAN_RULE:
+        case OVERFLOW_RULE:
+        case NULLS:
+            return take_word(r, (enum keyword)keyword, value);
+        case MIN_COUNT:
+            return value == Py_None || cr_py_number(value, "min_count", &r->min_count);
+        case ASKED:
+            return cr_py_search_ask(r, value);
         case CLIENT:
             if (value == Py_None) return true;
             if (Py_TYPE(value) != cr_py_client_type) {
@@ -129,7 +159,12 @@ bool cr_py_request_options(cr_py_request *r, PyObject *const *args, Py_ssize_t n
     static const cured_options defaults = CURED_OPTIONS_INIT;
     r->options = defaults;
     r->marks.own = NULL;
-    r->shape = r->start = NULL;
+    r->shape = r->start = r->offsets = r->keys = r->groups = r->second = NULL;
+    r->borders = r->pair = NULL;
+    r->pair_own = NULL;
+    r->by_key.drop = r->has_keys = r->strict = r->has_ddof = false;
+    r->fraction = NULL;
+    r->min_count = 0;
     if (nargs > 1 || (nargs == 1 && r->partial)) {
         PyErr_SetString(PyExc_TypeError, "only the array, the ops and the axis go without their names");
         return false;
@@ -174,8 +209,9 @@ static bool take_op(PyObject *name, cured_op *op) {
     size_t bytes = strlen(from);
     while (*from == ' ') from++, bytes--;
     while (bytes > 0 && from[bytes - 1] == ' ') bytes--;
-    const bool fits = bytes < sizeof word;
-    snprintf(word, sizeof word, "%.*s", fits ? (int)bytes : 0, from);
+    if (bytes >= sizeof word) bytes = 0; /* no op's name is so long */
+    memcpy(word, from, bytes);
+    word[bytes] = '\0';
     Py_DECREF(text);
     return cured_op_parse(word, op, &error) == CURED_OK || unknown_op(name);
 }
@@ -253,8 +289,7 @@ bool cr_py_request_has_float_prod(const cr_py_request *r) {
 
 bool cr_py_request_is_ordered(const cr_py_request *r) { return (r->partial && !r->options.unplaced) || has_ordered(r); }
 
-/* Whether op's fold may begin with a value: sum, prod, min, max. */
-static bool begins_with_a_value(cr_op op) {
+bool cr_py_begins_with_a_value(cr_op op) {
     const cr_term term = cr_op_term(op);
     const bool folds =
         term == CR_TERM_VALUE || term == CR_TERM_PRODUCT || term == CR_TERM_LEAST || term == CR_TERM_GREATEST;
@@ -262,7 +297,7 @@ static bool begins_with_a_value(cr_op op) {
 }
 
 static bool check_initial(const cr_py_request *r) {
-    if (r->single && begins_with_a_value((cr_op)r->ops[0])) {
+    if (r->single && cr_py_begins_with_a_value((cr_op)r->ops[0])) {
         if (cr_dtype_kind((cr_dtype)r->input.dtype) == CR_KIND_FLOAT || r->options.result_dtype == CURED_DTYPE_DEFAULT)
             return true;
         PyErr_SetString(PyExc_ValueError,
@@ -295,46 +330,10 @@ static bool check_partial(cr_py_request *r, bool whole) {
     return why == NULL;
 }
 
-/* A number for each axis of the array. */
-static bool take_numbers(PyObject *given, const char *keyword, int ndim, uint64_t *numbers) {
-    PyObject *items = given != NULL ? PySequence_Tuple(given) : NULL;
-    bool good = items != NULL && PyTuple_Size(items) == ndim;
-    for (int i = 0; i < ndim && good; i++) good = cr_py_number(PyTuple_GetItem(items, i), keyword, &numbers[i]);
-    Py_XDECREF(items);
-    if (!good && !PyErr_Occurred())
-        PyErr_Format(PyExc_ValueError, "%s: shape and start have %d numbers each here, one for each axis of the array",
-                     keyword, ndim);
-    return good;
-}
-
-/* shape and start: the array is a block of a larger one. */
-static bool take_block(cr_py_request *r) {
-    const cr_py_input *in = &r->input;
-    if (r->shape == NULL && r->start == NULL) return true;
-    const char *why = !r->partial ? "shape, start: only a partial is of a block of a larger array"
-                      : r->has_first || r->options.unplaced ? "first: shape and start say where a block lies"
-                      : in->is_masked                       ? "shape, start: a part under a mask has no position"
-                      : in->kind == CR_PY_CUDA
-                          ? "shape, start: blocks are reduced by the CPU: pass a copy of the tensor there (a.cpu())"
-                          : NULL;
-    if (why != NULL) {
-        PyErr_SetString(PyExc_TypeError, why);
-        return false;
-    }
-    if (in->ndim > CURED_BLOCK_MAX_DIMS) {
-        PyErr_Format(PyExc_ValueError, "shape: %d axes, limit is %d", in->ndim, CURED_BLOCK_MAX_DIMS);
-        return false;
-    }
-    uint64_t *shape = r->places[0], *start = r->places[1], *extent = r->places[2];
-    for (int i = 0; i < in->ndim; i++) extent[i] = (uint64_t)in->shape[i];
-    r->block = (cured_block){(size_t)in->ndim, shape, start, extent};
-    r->options.layout = &r->block;
-    return take_numbers(r->shape, "shape", in->ndim, shape) && take_numbers(r->start, "start", in->ndim, start);
-}
-
 /* A file is read as it lies, or in C order; nothing in between. */
 static bool plan_file(cr_py_request *r, uint64_t axes, bool whole) {
     cr_py_input *in = &r->input;
+    if (!cr_py_request_part_file(r)) return false;
     if (r->plan.contiguous) return true;
     if (in->file.fortran && in->file.packed == NULL) {
         Py_ssize_t step = in->size;
@@ -343,7 +342,7 @@ static bool plan_file(cr_py_request *r, uint64_t axes, bool whole) {
             step = cr_py_step(step, in->shape[i]);
         }
         in->file.in_c_order = true;
-        if (!cr_py_plan_make(&r->plan, in, axes, whole, r->ordered)) return false;
+        if (!cr_py_plan_make(&r->plan, in, axes, whole, r->ordered) || !cr_py_request_part_file(r)) return false;
         if (r->plan.contiguous) return true;
     }
     PyErr_SetString(PyExc_ValueError,
@@ -355,11 +354,19 @@ static bool plan_file(cr_py_request *r, uint64_t axes, bool whole) {
     return false;
 }
 
+/* nulls="error": nothing may be missing from the array itself. */
+static bool check_nulls(const cr_py_request *r) {
+    if (!r->strict || !r->input.is_masked) return true;
+    PyObject *none = cr_py_helper("cured._adapt", "no_nulls", r->array);
+    Py_XDECREF(none);
+    return none != NULL;
+}
+
 bool cr_py_request_plan(cr_py_request *r) {
     uint64_t axes = 0;
-    if (!cr_py_input_take(&r->input, r->array)) return false;
+    if (!cr_py_input_take(&r->input, r->array) || !check_nulls(r)) return false;
     if (r->where != NULL && !cr_py_input_mask(&r->input, r->where, true)) return false;
-    if (!take_block(r)) return false;
+    if (!cr_py_block_take(r) || !cr_py_segments_take(r) || !cr_py_keys_take(r) || !cr_py_second_take(r)) return false;
     if (r->initial != NULL && !check_initial(r)) return false;
     bool whole = r->axis == NULL && !r->keepdims;
     if (!whole) {
@@ -373,16 +380,21 @@ bool cr_py_request_plan(cr_py_request *r) {
         r->axes = axes;
     }
     if (r->partial && !check_partial(r, whole)) return false;
-    r->ordered = cr_py_request_is_ordered(r);
-    return cr_py_plan_make(&r->plan, &r->input, axes, whole, r->ordered) &&
-           (r->input.kind != CR_PY_FILE || plan_file(r, axes, whole));
+    r->ordered = r->offsets != NULL || r->keys != NULL || cr_py_request_is_ordered(r);
+    const bool good = cr_py_plan_make(&r->plan, &r->input, axes, whole, r->ordered) &&
+                      (r->input.kind != CR_PY_FILE || plan_file(r, axes, whole)) && cr_py_second_plan(r, axes, whole);
+    if (good && !whole) r->along = (cured_axis){r->plan.axis.outer, r->plan.axis.n, r->plan.axis.inner};
+    return good && cr_py_keys_plan(r);
 }
 
 void cr_py_request_release(cr_py_request *r) {
-    PyMem_Free(r->marks.own);
+    free(r->marks.own);
     r->marks.own = NULL;
     cr_py_input_release(&r->input);
+    cr_py_keys_release(r);
+    cr_py_second_release(r);
     cr_py_out_release(r);
+    cr_py_segments_release(r);
     if (!r->has_results) return;
     for (size_t i = 0; i < r->op_count; i++) {
         Py_CLEAR(r->results[i]);
@@ -397,10 +409,10 @@ static uint64_t bytes_of(const cr_py_request *r) { return r->plan.count * r->inp
 /* Where it is folded: heap arrays, and files that are read in blocks, here; other files and shared memory by the daemon. */
 static cr_py_client *client_of(const cr_py_request *r) {
     uint64_t offset;
-    if (r->plan.mask != NULL && r->initial == NULL && cr_py_request_has_float_prod(r))
-        return cr_py_client_local(); /* by places, which no daemon is told */
     if (r->client != NULL) return r->client;
-    if (cr_py_source_wanted(&r->input) || r->options.mask != NULL || r->options.layout != NULL)
+    if (cr_py_order_asked(r) && r->input.kind != CR_PY_CUDA) return cr_py_client_local(); /* no daemon reads twice */
+    if (cr_py_source_wanted(&r->input) || r->options.mask != NULL || r->options.layout != NULL || r->offsets != NULL ||
+        r->keys != NULL || r->second != NULL)
         return cr_py_client_local();
     if (r->input.kind != CR_PY_HOST) return cr_py_client_auto();
     bool is_shared = r->plan.contiguous && cr_py_memory_find(r->plan.data, bytes_of(r), &offset) != NULL;
@@ -411,7 +423,7 @@ static PyObject *run_call(cr_py_request *r, cr_py_client *client, cr_py_link *li
     cr_py_job job;
     PyObject *answer = NULL;
     job.has_extra = false;
-    if (!r->plan.whole && !cr_py_answer_room(r)) return NULL;
+    if (!cr_py_request_is_whole(r) && !cr_py_answer_room(r)) return NULL;
     if (!cr_py_job_do(&job, r, &r->plan, client, link)) return NULL;
     answer = cr_py_answer(r, job.call);
     cr_py_job_end(&job);
@@ -421,9 +433,9 @@ static PyObject *run_call(cr_py_request *r, cr_py_client *client, cr_py_link *li
 /* A small array of the heap, whole: no call is made for it. */
 static bool goes_here(const cr_py_request *r) {
     uint64_t offset;
-    return r->client == NULL && r->input.kind == CR_PY_HOST && r->plan.whole && r->plan.contiguous && !r->partial &&
-           r->plan.mask == NULL && r->initial == NULL && bytes_of(r) <= CR_PY_SMALL_BYTES &&
-           cr_py_memory_find(r->plan.data, bytes_of(r), &offset) == NULL;
+    return r->client == NULL && r->input.kind == CR_PY_HOST && cr_py_request_is_whole(r) && r->plan.contiguous &&
+           !r->partial && r->options.asked == NULL && r->plan.mask == NULL && r->initial == NULL &&
+           bytes_of(r) <= CR_PY_SMALL_BYTES && cr_py_memory_find(r->plan.data, bytes_of(r), &offset) == NULL;
 }
 
 static PyObject *run_here(cr_py_request *r) {
@@ -439,19 +451,18 @@ static PyObject *run_here(cr_py_request *r) {
     return answer;
 }
 
-bool cr_py_request_in_slices(const cr_py_request *r) { return r->plan.mask != NULL || r->initial != NULL; }
-
-bool cr_py_request_part_mask(cr_py_request *r) {
-    if (r->plan.mask == NULL || r->initial != NULL || r->input.kind != CR_PY_HOST) return true;
-    const uint64_t most = cr_py_request_has_float_prod(r) ? UINT64_MAX : COPIED_MASK_BYTES; /* copied with the GIL */
-    if (!cr_py_plan_part(&r->plan, &r->input, most, &r->marks)) return false;
-    if (r->marks.parted) r->options.mask = &r->marks.mask;
-    return true;
-}
-
 static PyObject *run_on(cr_py_request *r, cr_py_client *client, cr_py_link *link) {
-    if (link->local && !cr_py_request_part_mask(r)) return NULL;
-    return cr_py_request_in_slices(r) ? cr_py_request_slices(r, client, link) : run_call(r, client, link);
+    const cr_py_plan unparted = r->plan;
+    if (cr_py_request_masks_beside(r, link) && !cr_py_request_part_mask(r)) return NULL;
+    if (cr_py_request_in_slices(r)) return cr_py_request_slices(r, client, link);
+    PyObject *answer = run_call(r, client, link);
+    const bool is_old = answer == NULL && unparted.mask != NULL && r->offsets == NULL && r->keys == NULL &&
+                        r->second == NULL && PyErr_ExceptionMatches(PyExc_NotImplementedError);
+    if (!is_old || r->out != NULL || cr_py_request_has_float_prod(r)) return answer;
+    PyErr_Clear(); /* a daemon that takes no masks */
+    r->plan = unparted;
+    r->options.mask = NULL;
+    return cr_py_request_slices(r, client, link);
 }
 
 PyObject *cr_py_request_run(cr_py_request *r) {
@@ -459,7 +470,8 @@ PyObject *cr_py_request_run(cr_py_request *r) {
     r->has_results = false;
     const bool planned = cr_py_request_plan(r) && (r->client != NULL || cr_py_request_part_mask(r)) &&
                          (r->out == NULL || cr_py_out_type(r));
-    if (planned && r->plan.count == 0 && r->client == NULL && r->input.kind == CR_PY_CUDA)
+    const bool here = r->borders == NULL || r->borders->kind != CR_PY_CUDA;
+    if (planned && r->plan.count == 0 && r->client == NULL && r->input.kind == CR_PY_CUDA && here)
         r->input.kind = CR_PY_HOST; /* there is nothing that a GPU could read */
     if (planned && cr_py_cuda_wanted(r)) {
         answer = cr_py_cuda_run(r);

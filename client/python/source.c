@@ -98,7 +98,7 @@ cured_status cr_py_source_next(cr_py_source *s, void *out, size_t most, size_t *
     }
     *n = s->skip != 0 ? 0 : most;
     if (s->skip != 0) s->skip -= bytes;
-    if (s->big) cr_py_walk_turn(out, (uint8_t)s->size, *n);
+    if (s->big) cr_walk_turn(out, (uint8_t)s->size, *n);
     return CURED_OK;
 }
 

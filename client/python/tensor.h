@@ -25,7 +25,14 @@ Py_ssize_t cr_py_tensor_count(void);
 /* The attribute, or NULL without an exception where there is none. */
 PyObject *cr_py_maybe(PyObject *object, const char *name);
 
-/* ---- cuda.c: lists of CUDA tensors ---- */
+/* ---- cuda.c ---- */
+
+/* Where a tensor's stream is another than the call's, each waits for the other: the call's before it comes to the tensor, and then, behind,
+ * the tensor's. The host does not. data: memory of the device of the call's stream. */
+cured_status cr_py_cuda_order(const cr_py_input *in, uintptr_t stream, const void *data, bool behind,
+                              cured_error *error);
+
+/* Lists of CUDA tensors. */
 
 typedef struct cr_py_tensor_list {
     cured_cuda_array *arrays;

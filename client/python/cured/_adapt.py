@@ -6,7 +6,33 @@ import sys
 
 from ._cured import _arrow_types
 
+PACKAGES = ("h5py", "zarr", "netCDF4", "xarray", "dask")
+CAPSULES = ("__arrow_c_array__", "__arrow_c_stream__", "__arrow_c_device_array__")
 ARRAYS = "an array is wanted: of NumPy, array.array, a memoryview, bytes, or a tensor that speaks DLPack"
+
+
+def package_of(kind):
+    """Of containers (_stores.py) the package of PACKAGES that a type, or one that it stands on, is from, or "arrow"; None: it is of another."""
+    for base in kind.__mro__:
+        package = base.__module__.partition(".")[0]
+        if package in PACKAGES:
+            return package
+    return "arrow" if is_arrow(kind) else None
+
+
+def is_arrow(kind):
+    """Whether objects of the type are read by their capsules, or are _arrow.py's own: pandas' are columns of NumPy's."""
+    if kind.__module__ == "cured._arrow":
+        return True
+    return kind.__module__.partition(".")[0] != "pandas" and any(hasattr(kind, method) for method in CAPSULES)
+
+
+def is_stored(kind):
+    """For the extension: whether objects of the type are read by _stores.py, or told by it what to do. ImportError: there is no NumPy for that."""
+    if package_of(kind) is None:
+        return False
+    from . import _stores  # noqa: F401
+    return True
 
 
 def adapt(a):
@@ -18,7 +44,7 @@ def adapt(a):
         mask = a.mask
         return a.data, mask if getattr(mask, "ndim", 0) or mask else False
     if package == "pandas" and hasattr(kind, "to_numpy"):
-        return column(a), None
+        return column(a)
     if package == "pyarrow" and hasattr(kind, "null_count"):
         return arrow(a), None
     if is_no_array(kind):
@@ -47,15 +73,33 @@ def samples(kind):
 
 
 def column(a):
-    """A pandas Series, Index or extension array without missing values."""
+    """(values, mask) of a pandas Series, Index or extension array; of a nullable one the mask says what is missing."""
     if getattr(a, "ndim", 1) != 1:
         raise TypeError("%s: reduce its columns one by one, or a.to_numpy()" % type(a).__name__)
     dtype = a.dtype
-    plain = getattr(dtype, "numpy_dtype", dtype)  # of Int64, boolean, and pyarrow's
-    if plain is not dtype and a.isna().any():
-        raise TypeError("%s has missing values: a.dropna() leaves them out, a.fillna(x) gives them a value" % dtype)
-    values = a.to_numpy(dtype=plain) if plain is not dtype else a.to_numpy()
-    return checked(values, dtype)
+    plain = getattr(dtype, "numpy_dtype", None)  # of Int64, boolean, and pyarrow's
+    if plain is None or getattr(plain, "kind", "O") in ADVICE:
+        return checked(a.to_numpy() if not is_odd(dtype) else a, dtype), None
+    missing = a.isna()
+    missing = getattr(missing, "to_numpy", lambda: missing)()
+    if not missing.any():
+        return a.to_numpy(dtype=plain), None
+    return a.to_numpy(dtype=plain, na_value=plain.type(0)), missing
+
+
+def is_odd(dtype):
+    """Whether a type of pandas has no NumPy array of elements: to_numpy() would make objects of them."""
+    return str(dtype) == "category" or hasattr(dtype, "tz")
+
+
+def no_nulls(a):
+    """ValueError where elements of a masked array, or of a nullable column, are missing."""
+    import numpy
+    missing = adapt(a)[1]
+    missing = missing if missing is None else numpy.asarray(missing)
+    if missing is not None and missing.any():
+        raise ValueError("nulls: the array has missing elements, the first at %r; nulls='skip' leaves them out"
+                         % ([int(at) for at in numpy.argwhere(missing)[0]],))
 
 
 def arrow(a):
@@ -100,7 +144,13 @@ def eight_bits(tensor):
 
 
 def checked(values, dtype):
+    """The values. TypeError where their type is none that is reduced, with advice that works for what the caller has."""
     kind = getattr(values.dtype, "kind", "O")
+    if str(dtype) == "category":
+        raise TypeError("dtype category is not reduced: a.cat.codes are its numbers (-1: missing); a.astype(a.cat.categories.dtype) has its values")
+    if hasattr(dtype, "tz"):
+        raise TypeError("dtype %s is not reduced: a.astype('int64') is its count of nanoseconds since 1970 in UTC; a.dropna() first, where NaT "
+                        "is among them" % (dtype,))
     if kind in ADVICE:
         raise TypeError("dtype %s is not reduced: %s" % (dtype, ADVICE[kind]))
     return values

@@ -4,9 +4,10 @@ The connection's descriptor is watched by the event loop, whichever it is after 
 connection's own deadlines and retries.
 """
 import asyncio
+import inspect
 import select
 
-from . import _cured
+from . import _cured, _nan
 
 
 class AsyncClient:
@@ -110,10 +111,47 @@ def _method(name):
 
     method.__name__ = name
     method.__qualname__ = "AsyncClient." + name
-    method.__doc__ = getattr(_cured, name).__doc__
+    method.__doc__, method.__signature__ = getattr(_cured, name).__doc__, _signature(getattr(_cured.Client, name))
     return method
+
+
+def _signature(function):
+    """Of a method of Client: without client=."""
+    own = inspect.signature(function)
+    return own.replace(parameters=[p for p in own.parameters.values() if p.name != "client"])
 
 
 for _name in dir(_cured._Link):
     if hasattr(_cured.File, _name) and not _name.startswith("_"):
         setattr(AsyncClient, _name, _method(_name))
+
+
+async def _quantile(self, a, /, q, *args, out=None, **kwargs):
+    if isinstance(q, (int, float)):
+        return await self._answer(self._link.quantile(a, q, *args, out=out, **kwargs))
+    from . import _order
+    q, answers = _order.shares(q), []
+    for piece in _order.pieces(q):
+        answers += await self._answer(self._link.quantile(a, piece, *args, out=out, **kwargs))
+    return _order.stacked(answers, q, kwargs.get("dtype"))
+
+
+_quantile.__name__, _quantile.__qualname__, _quantile.__doc__ = "quantile", "AsyncClient.quantile", _cured.quantile.__doc__
+_quantile.__signature__ = _signature(_cured.Client.quantile)
+AsyncClient.quantile = _quantile
+
+
+def _named(name):
+    function = getattr(_nan, name)
+
+    async def method(self, a, /, *args, **kwargs):
+        return await function(a, *args, client=self, **kwargs)
+
+    method.__name__, method.__qualname__, method.__doc__ = name, "AsyncClient." + name, function.__doc__
+    own, itself = _signature(function), inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    method.__signature__ = own.replace(parameters=[itself, *own.parameters.values()])
+    return method
+
+
+for _name in _nan.ASYNC:
+    setattr(AsyncClient, _name, _named(_name))

@@ -6,7 +6,8 @@ lies, and partials are merged. Arrays of several types are one array of the narr
 """
 from . import _cured
 from ._adapt import adapt, is_no_array
-from ._cured import _is_float, _is_index, _is_ordered, _widened, partial
+from ._cured import _is_float, _is_index, _is_ordered, _is_ranked, _widened, partial
+from ._result import Result
 
 OPTIONS = ("dtype", "ddof", "nan", "overflow")
 REFUSED = {
@@ -20,7 +21,7 @@ REFUSED = {
 }
 
 
-NOTHING = {"keepdims": (None, False), "where": (None, True)}
+NOTHING = {"keepdims": (None, False), "where": (None, True), "drop": (None, False)}  # others: None
 BLOCK = 4096  # products of floats are cut at multiples of so many elements
 PRODUCT = ("prod: of floats in a list, each array but the last must have a multiple of 4096 elements, because the bits go by the place of "
            "each element: numpy.concatenate them")
@@ -69,7 +70,7 @@ def _runs(arrays, in_order):
     return runs
 
 
-def _partials(arrays, ops, first, client):
+def _partials(arrays, ops, first, client, nulls):
     """The partials of all arrays, in order. first None: without a position."""
     partials, by_blocks = [], False
     for on_gpu, run in _runs(arrays, first is not None):
@@ -78,7 +79,7 @@ def _partials(arrays, ops, first, client):
         for array in run if whole is None else [whole]:
             if by_blocks and first % BLOCK:
                 raise ValueError(PRODUCT)
-            made = partial(array, ops, first=first, client=client) if whole is None else whole
+            made = partial(array, ops, first=first, client=client, nulls=nulls) if whole is None else whole
             by_blocks = first is not None and "prod" in ops and _is_float(made.dtype)
             first = None if first is None else first + made.count
             partials.append(made)
@@ -89,17 +90,24 @@ def _has_masked(arrays):
     return any(hasattr(kind, "mask") and hasattr(kind, "compressed") for kind in _kinds(arrays))
 
 
-def fold(arrays, ops, first=None, client=None):
+def fold(arrays, ops, first=None, client=None, nulls="skip"):
     """The Partial of all arrays as one. first None: without a position."""
-    return _widened(_partials(arrays, names_of(ops), None if _has_masked(arrays) else first, client))
+    return _widened(_partials(arrays, names_of(ops), None if _has_masked(arrays) else first, client, nulls))
 
 
 def _partial(arrays, names, options, client):
     """As cured.partial's defaults: a position from 0 on, where the arrays can have one."""
-    state = fold(arrays, names, options.get("first", 0), client)
+    state = fold(arrays, names, options.get("first", 0), client, options.get("nulls", "skip"))
     if options.get("first") is not None and bytes(state)[2] == UNPLACED:
         raise TypeError("first: a list with masked arrays has no position: leave first away")
     return state
+
+
+def check_options(options, taken):
+    """Raises for an option that is set, and that a list does not take."""
+    for name in set(options) - set(taken):
+        if not any(options[name] is nothing for nothing in NOTHING.get(name, (None,))):
+            raise TypeError(REFUSED.get(name, "%s: a list of arrays takes none: numpy.concatenate the arrays" % name))
 
 
 def _needs_places(names):
@@ -111,14 +119,41 @@ def answer(arguments):
     """Of a call: what, "reduce" for a Result, "partial", or "" for the one op's answer; the list; the ops; the client; its options."""
     what, arrays, names, client, options = arguments
     arrays = checked(arrays)
-    for name, why in REFUSED.items():
-        if not any(options.get(name) is nothing for nothing in NOTHING.get(name, (None,))):
-            raise TypeError(why)
+    check_options(options, OPTIONS + ("first", "client", "nulls"))  # first is a partial's: the extension refuses others
     if what == "partial":
         return _partial(arrays, names, options, client)
-    state = fold(arrays, names, 0 if _needs_places(names) else None, client)
-    result = state.finish(names, **{name: options[name] for name in OPTIONS if name in options})
-    return result if what else result[names[0]]
+    nulls = options.get("nulls", "skip")
+    options = {name: options[name] for name in OPTIONS if name in options}
+    ranked, answers = [name for name in names if _is_ranked(name)], {}
+    if ranked:
+        from ._arrow import kept
+        arrays = [kept(array) for array in arrays]
+        from ._search import answers_of_list
+        if nulls != "skip":
+            raise TypeError("nulls: quantiles of a list take none: ask cured.count(list, nulls='error') before")
+        taken = {name: options[name] for name in options if name in ("dtype", "nan") or len(ranked) == len(names)}
+        answers.update(zip(ranked, answers_of_list(arrays, ranked, None, taken, client)))
+    rest = [name for name in names if name not in answers]
+    if rest:
+        state = fold(arrays, rest, 0 if _needs_places(rest) else None, client, nulls)
+        answers.update(_finished(state, rest, options, bool(ranked))._answers)
+    return Result({name: answers[name] for name in names}) if what else _answer(answers[names[0]])
+
+
+def _finished(state, names, options, dtype_is_taken):
+    """dtype_is_taken: by an op beside these, so that it need not be by one of them."""
+    try:
+        return state.finish(names, **options)
+    except ValueError:
+        if not dtype_is_taken or "dtype" not in options:
+            raise
+        return state.finish(names, **{name: options[name] for name in options if name != "dtype"})
+
+
+def _answer(value):
+    if isinstance(value, Exception):
+        raise value
+    return value
 
 
 def reduce_each(arrays, ops, /, **options):

@@ -1,20 +1,34 @@
 """reduce_parts: one array in several pieces of memory, on several GPUs or anywhere, reduced together."""
+import math
 from concurrent.futures import ThreadPoolExecutor
 
-from ._cured import Error, merge, partial
+from ._adapt import is_arrow
+from ._cured import Error, File, merge, partial
 
 
 def _count(part):
     size = getattr(part, "size", None)  # of arrays; a method of torch's tensors
-    if isinstance(size, int):
-        return size
+    if hasattr(size, "__index__"):
+        return int(size)
+    if isinstance(part, File):
+        return math.prod(part.shape)
     if hasattr(part, "numel"):
         return part.numel()
     view = memoryview(part)
     return view.nbytes // view.itemsize
 
 
+def _kept(part):
+    """A part that is looked at twice: of Arrow's streams, which may come once only, what they gave."""
+    if not is_arrow(type(part)):  # NumPy is not needed for others
+        return part
+    from ._arrow import kept
+    return kept(part)
+
+
 def _is_masked(part):
+    if is_arrow(type(part)):
+        return part.masked
     return hasattr(type(part), "mask") and hasattr(type(part), "compressed")
 
 
@@ -24,7 +38,7 @@ def reduce_parts(parts, ops, /, *, first=0, client=None, **options):
     Each part is folded where it lies, all at once: CUDA tensors each by their own GPU. first: as in cured.partial; None: no op needs
     the place of an element, as with masked arrays. options: dtype, ddof, nan, overflow, as in cured.reduce.
     """
-    parts = list(parts)
+    parts = [_kept(part) for part in parts]
     if not parts:
         raise ValueError("parts is empty, must have one array at least")
     firsts, at = [], None if any(map(_is_masked, parts)) else first

@@ -4,8 +4,9 @@
     >>> cured.dask.reduce(x, ["sum", "argmax"]).compute().sum
 
 The answers have the same bits under any chunking, for chunks of any shape. Over the whole array they come as one delayed Result;
-with an axis there is a dask array for each op. See docs/CLUSTER.md.
+with an axis or keys there is a dask array for each op. cured.dask.sum(x, ...) and its like are reduce of one op. See docs/CLUSTER.md.
 """
+import copy
 import functools
 import itertools
 import math
@@ -16,9 +17,11 @@ import dask.array
 import numpy
 
 import cured
-from cured._adapt import axis_error
-from cured._cured import _is_index, _is_ordered
+from cured._cured import File, _is_index, _is_ordered, _is_ranked
+from cured._places import extrema, finish as finish_state, merge as merge_states, options_of_finish
 from cured._result import Result
+from cured._slices import axes_of, with_axes
+from cured._search import AT_ONCE, Search, count_part, shares
 
 _BLOCK = 4096  # products of floats are cut at multiples of so many elements
 _NO_PRODUCT = "prod of floats needs the place of each element, which a masked chunk has not: reduce dask.array.ma.filled(x, 1)"
@@ -52,52 +55,10 @@ def _fold(chunk, ops, first, address, block):
     return cured.partial(chunk, ops, **options) if ops else None
 
 
-def _places(chunk, ops, start, shape, nan):
-    """Of a chunk, the first extremum of each op: its element and its index in the whole, in C order. NaN is one, as cured has it."""
-    chunk, found = _array(chunk), {}
-    for op in ops:
-        try:
-            at = getattr(cured, op)(chunk, nan=nan) if chunk.dtype.kind == "f" else getattr(cured, op)(chunk)
-        except ValueError:  # nothing is there, or NaNs alone
-            continue
-        place = numpy.unravel_index(at, chunk.shape) if chunk.shape else ()
-        index = 0
-        for k, begin, length in zip(place, start, shape):
-            index = index * length + int(k) + begin
-        found[op] = (index, chunk[place])
-    return found
-
-
-def _best(found, op, nan):
-    """The first extremum among those of chunks; cured itself compares them, so that NaN and -0 have their places."""
-    candidates = sorted((f[op] for f in found if op in f), key=lambda c: c[0])
-    if not candidates:
-        return None
-    elements = numpy.array([element for _, element in candidates])
-    options = {"nan": nan} if elements.dtype.kind == "f" else {}
-    return candidates[getattr(cured, op)(elements, **options)]
-
-
 def _start(chunk, ops, indices, first, start, shape, nan, address):
     """(partial or None, the extrema's places) of a chunk."""
     block = (shape, start) if "digest" in ops and first is None else None
-    return _fold(chunk, ops, first, address, block), _places(chunk, indices, start, shape, nan)
-
-
-def _merge(states, indices, nan):
-    partials = [state[0] for state in states if state[0] is not None]
-    best = {op: _best([state[1] for state in states], op, nan) for op in indices}
-    return (cured.merge(partials) if partials else None), {op: place for op, place in best.items() if place is not None}
-
-
-def _finish(state, ops, indices, options):
-    partial, places = state
-    answers = dict.fromkeys(ops)
-    if partial is not None:
-        answers.update(partial.finish([op for op in ops if op not in indices], **options)._answers)
-    for op in indices:
-        answers[op] = places[op][0] if op in places else ValueError("%s: there is no element to find" % op)
-    return Result(answers)
+    return _fold(chunk, ops, first, address, block), extrema(_array(chunk), indices, start, shape, nan)
 
 
 def _tree(states, merge, split_every):
@@ -107,7 +68,70 @@ def _tree(states, merge, split_every):
     return states[0]
 
 
+# ---- Medians and quantiles: each read maps the chunks to counts, which a tree adds up (docs/PARTIALS.md, "Searches"). ----
+
+def _asked(search):
+    return search.asked
+
+
+def _counts(chunk, asked, address):
+    """Nothing where the search is over before its last read, because there are NaNs or no elements."""
+    return count_part(asked, _array(chunk), **({} if address is None else {"client": _client(address)})) if asked else 0
+
+
+def _next(search, counts):
+    """Another search: this one stays as it is, because a worker may need it again."""
+    search = copy.copy(search)
+    if search.asked:
+        search.next(counts)
+    return search
+
+
+def _search(x, search, split_every, address):
+    """The search when it is over, delayed."""
+    chunks = x.to_delayed().ravel()
+    asked, counts, after = (dask.delayed(function, pure=True) for function in (_asked, _counts, _next))
+    add = dask.delayed(sum, pure=True)
+    search = dask.delayed(search)
+    for _ in range(_READS[x.dtype.itemsize]):
+        what = asked(search)
+        search = after(search, _tree([counts(chunk, what, address) for chunk in chunks], add, split_every))
+    return search
+
+
+_READS = {1: 1, 2: 2, 4: 3, 8: 5}
+
+
+def _element_type(x):
+    return x.dtype.newbyteorder("=")
+
+
+def _beside(result, ops, ranked, search):
+    answers = dict(zip(ranked, search.answers), **({} if result is None else result._answers))
+    return Result({op: answers[op] for op in ops})
+
+
 def _whole(x, ops, nan, options, split_every, address):
+    ranked = [op for op in ops if _is_ranked(op)]
+    if not ranked:
+        return _folded(x, ops, nan, options, split_every, address)
+    rest = [op for op in ops if op not in ranked]
+    search = Search(_element_type(x), nan=nan, dtype=options.get("dtype"), _ops=ranked)
+    if options.get("dtype") is not None and rest and not _takes_dtype(x, rest, options["dtype"]):
+        options = {name: options[name] for name in options if name != "dtype"}
+    result = _folded(x, rest, nan, options, split_every, address) if rest else None
+    return dask.delayed(_beside, pure=True)(result, ops, ranked, _search(x, search, split_every, address))
+
+
+def _takes_dtype(x, ops, dtype):
+    try:
+        cured.reduce(numpy.ones(1, x.dtype), ops, dtype=dtype)
+    except ValueError:
+        return False
+    return True
+
+
+def _folded(x, ops, nan, options, split_every, address):
     indices = [op for op in ops if _is_index(op)]
     rest = [op for op in ops if op not in indices]
     ordered = [op for op in rest if _is_ordered(op, x.dtype.name)]
@@ -118,13 +142,12 @@ def _whole(x, ops, nan, options, split_every, address):
         x = x.reshape(-1)
         x = x.rechunk(-(-max(1, *x.chunks[0]) // _BLOCK) * _BLOCK)
     starts = [[0, *itertools.accumulate(sizes[:-1])] for sizes in x.chunks]
-    start, merge = dask.delayed(_start, pure=True), dask.delayed(_merge, pure=True)
-    if indices and not set(rest) - {"count_nan"}:  # NaNs are skipped where they are looked at
-        options = {name: value for name, value in options.items() if name != "nan"}
+    start, merge = dask.delayed(_start, pure=True), dask.delayed(merge_states, pure=True)
+    options = options_of_finish(ops, indices, options)
     states = [start(chunk, rest, indices, place[0] if product else None, place, x.shape, nan, address)
               for chunk, place in zip(x.to_delayed().ravel(), itertools.product(*starts))]
     state = _tree(states, lambda group: merge(group, indices, nan), split_every)
-    return dask.delayed(_finish, pure=True)(state, ops, indices, options)
+    return dask.delayed(finish_state, pure=True)(state, ops, indices, options)
 
 
 def _rows(chunk, ops, axes, options, address):
@@ -146,26 +169,17 @@ def _types(x, ops, options):
     return {op: row.dtype for op, row in _rows(one, ops, tuple(range(x.ndim)), options, None).items()}
 
 
-def _axes(axis, ndim):
-    """The axes as rising numbers."""
-    axes = []
-    for k in axis if isinstance(axis, tuple) else (axis,):
-        try:
-            k = operator.index(k)
-        except TypeError:
-            raise TypeError("axis: an integer or a tuple of integers is wanted, not %r" % type(k)) from None
-        if not -ndim <= k < ndim:
-            raise axis_error((k, ndim))
-        axes.append(k % ndim)
-    if len(set(axes)) != len(axes):
-        raise ValueError("axis: an axis comes twice in %r" % (axis,))
-    return tuple(sorted(axes))
+def _quantile_rows(chunk, ops, axes, options, address):
+    """The same of quantiles, whose answers are numbered as their shares."""
+    client = {} if address is None else {"client": _client(address)}
+    return dict(enumerate(cured.quantile(_array(chunk), options["q"], axis=axes, keepdims=True,
+                                         **{name: options[name] for name in options if name != "q"}, **client)))
 
 
-def _along(x, ops, axis, keepdims, types, options, address):
-    axes = _axes(axis, x.ndim)
+def _along(x, ops, axis, keepdims, types, options, address, rows=_rows):
+    axes = axes_of(axis, x.ndim)
     x = x.rechunk({k: -1 for k in axes})  # answers along an axis are of whole rows
-    whole = functools.partial(_rows, ops=ops, axes=axes, options=options, address=address)
+    whole = functools.partial(rows, ops=ops, axes=axes, options=options, address=address)
     chunks = tuple((1,) if k in axes else sizes for k, sizes in enumerate(x.chunks))
     rows = x.map_blocks(whole, dtype=object, chunks=chunks, meta=numpy.empty((0,) * x.ndim, object))
     arrays = {}
@@ -177,11 +191,10 @@ def _along(x, ops, axis, keepdims, types, options, address):
 
 def _kept(result, op, dtype, ndim):
     """One answer of a whole array, with its axes."""
-    answer = result[op]
-    try:
-        return numpy.array(answer, dtype).reshape((1,) * ndim)
-    except OverflowError:
-        raise OverflowError("the %s does not fit %s" % (op, dtype)) from None
+    answer = with_axes(result[op], op, dtype, (1,) * ndim)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 def _keep(result, x, types):
@@ -191,20 +204,130 @@ def _keep(result, x, types):
     return Result(arrays)
 
 
-def reduce(x, ops, axis=None, *, keepdims=False, dtype=None, ddof=0, nan="propagate", overflow="error", split_every=16,
-           address=None):
-    """Answers of `ops` over a dask array: exact, rounded once, the same bits under any chunking.
+# ---- By key: the state of each cell, a column of a group, that a chunk has something of; a tree merges cells. ----
 
-    axis None gives one delayed Result. An axis, or a tuple of them, gives a Result of dask arrays; chunks are joined along it
-    first. With keepdims axis None gives such arrays, too. What is wrong with the arguments is said here, not when it is computed. Chunks are folded in the worker's own process or, with `address` ("unix:/run/cured/cured.sock", "auto:"), by the daemon
-    that a worker finds there. Partials are merged in groups of `split_every`.
-    """
-    ops = _names(ops)
+def _outside(keys, first, groups, drop):
+    wrong = (keys < 0) | (keys >= groups)
+    if drop or not wrong.any():
+        return wrong
+    at = int(numpy.flatnonzero(wrong)[0])
+    raise ValueError("keys: number %d is %d, not one of 0 to %d; drop leaves such elements out" % (first + at, keys[at], groups - 1))
+
+
+def _cells(chunk, keys, ops, indices, first, groups, drop, nan):
+    """{(group, column): a state as _start has it} of rows, the first of which is row `first` of the whole."""
+    chunk, keys = _array(chunk), numpy.asarray(keys)
+    wrong, cells = _outside(keys, first, groups, drop), {}
+    rows = numpy.argsort(keys, kind="stable")
+    rows = rows[~wrong[rows]]
+    sorted_keys = keys[rows]
+    cuts = [0, *(numpy.flatnonzero(sorted_keys[1:] != sorted_keys[:-1]) + 1).tolist(), len(rows)] if len(rows) else [0]
+    columns = chunk.reshape(len(chunk), -1) if chunk.size else chunk.reshape(len(chunk), 0)
+    for column in range(columns.shape[1]):
+        elements = columns[:, column][rows]
+        for begin, end in zip(cuts, cuts[1:]):
+            part = elements[begin:end]
+            places = {op: (int(rows[begin + index]) + first, element) for op, (index, element) in
+                      extrema(part, indices, (0,), part.shape, nan).items()}
+            cells[int(sorted_keys[begin]), column] = (_fold(part, ops, None, None, None), places)
+    return cells
+
+
+def _merge_cells(cells, indices, nan):
+    together = {}
+    for some in cells:
+        for cell, state in some.items():
+            together.setdefault(cell, []).append(state)
+    return {cell: states[0] if len(states) == 1 else merge_states(states, indices, nan) for cell, states in together.items()}
+
+
+def _finish_cells(cells, ops, indices, options, empty, shape, types):
+    """By op an array, or an exception where a cell lacks an answer."""
+    count = math.prod(shape[1:])
+    nothing = (_fold(empty, [op for op in ops if op not in indices], None, None, None), {})
+    answers = [finish_state(cells.get((group, column), nothing), ops, indices, options) for group in range(shape[0]) for column in range(count)]
+    made = {}
+    for op in ops:
+        try:
+            made[op] = numpy.array([answer[op] for answer in answers], types[op]).reshape(shape)
+        except (ValueError, OverflowError) as error:
+            made[op] = type(error)("%s by key: %s" % (op, error))
+    return made
+
+
+def _by_key(x, ops, keys, groups, drop, nan, options, split_every):
+    if groups is None:
+        raise TypeError("groups: how many there are must be said: keys are 0 to groups - 1")
+    keys = dask.array.asanyarray(keys)
+    if keys.ndim != 1 or keys.dtype.kind not in "iu" or x.ndim == 0 or keys.shape[0] != x.shape[0]:
+        raise ValueError("keys: an integer for each row is wanted: x has the shape %r, keys %r of %s" % (x.shape, keys.shape, keys.dtype))
+    one = numpy.ones((1,) * x.ndim, x.dtype)  # which raises what is wrong with ops and options
+    found = cured.reduce(one, ops, keys=numpy.zeros(1, numpy.int64), groups=1, **options)
+    types, groups = {op: found[op].dtype for op in ops}, operator.index(groups)
+    indices = [op for op in ops if _is_index(op)]
+    rest = [op for op in ops if op not in indices]
+    options = options_of_finish(ops, indices, options)
+    firsts = [0, *itertools.accumulate(x.chunks[0])]
+    keys = keys.rechunk((x.chunks[0],)).to_delayed()
+    fold, merge, finish = (dask.delayed(function, pure=True) for function in (_cells, _merge_cells, _finish_cells))
+    blocks, grid = x.to_delayed(), [range(len(sizes)) for sizes in x.chunks[1:]]
+    finished = numpy.empty([len(sizes) for sizes in grid] or (1,), object)
+    for at in itertools.product(*grid):
+        states = [fold(blocks[(row, *at)], keys[row], rest, indices, first, groups, drop, nan)
+                  for row, first in zip(range(len(x.chunks[0])), firsts)]
+        shape = (groups, *(sizes[k] for sizes, k in zip(x.chunks[1:], at)))
+        state = _tree(states, lambda some: merge(some, indices, nan), split_every)
+        finished[at or 0] = (finish(state, ops, indices, options, one[:0].ravel(), shape, types), shape)
+    return Result({op: _assembled(finished, op, types[op]) for op in ops})
+
+
+def _assembled(finished, op, dtype):
+    pick = dask.delayed(_answers, pure=True)
+    arrays = numpy.empty(finished.shape, object)
+    for at, (answers, shape) in numpy.ndenumerate(finished):
+        arrays[at] = dask.array.from_delayed(pick(answers, op), shape, dtype)
+    for axis in range(arrays.ndim, 0, -1):  # blocks of the columns, the last axis first
+        few = numpy.empty(arrays.shape[:-1], object)
+        for at in numpy.ndindex(few.shape):
+            few[at] = dask.array.concatenate(list(arrays[at]), axis=axis) if len(arrays[at]) > 1 else arrays[at][0]
+        arrays = few
+    return arrays[()]
+
+
+# ---- What is called ----
+
+def _masked(x, where):
+    """The array without what where leaves out."""
+    if where is None or where is True:
+        return x
+    if isinstance(x._meta, numpy.ma.MaskedArray):
+        raise TypeError("where: the array has a mask of its own")
+    where = dask.array.asanyarray(where)
+    if where.dtype != bool:
+        raise TypeError("where: a bool array is wanted, not one of %s" % where.dtype)
+    return dask.array.ma.masked_array(x, ~dask.array.broadcast_to(where, x.shape))
+
+
+def _checked(x, where, split_every):
     x = dask.array.asanyarray(x)
     if any(math.isnan(size) for sizes in x.chunks for size in sizes):
         raise ValueError("x has chunks of unknown size: call x.compute_chunk_sizes() first")
     if split_every < 2:
         raise ValueError("split_every is %r, must be 2 or more" % split_every)
+    return _masked(x, where)
+
+
+def reduce(x, ops, axis=None, *, keepdims=False, dtype=None, ddof=0, nan="propagate", overflow="error", where=None, keys=None,
+           groups=None, drop=False, split_every=16, address=None):
+    """Answers of `ops` over a dask array: exact, rounded once, the same bits under any chunking.
+
+    axis None gives one delayed Result. An axis, or a tuple of them, gives a Result of dask arrays; chunks are joined along it
+    first. With keepdims axis None gives such arrays, too. where is a bool array that broadcasts: only these elements count. keys gives each
+    row, an index of the first axis, its group, and there is an array of (groups, ...) for each op. What is wrong with the arguments is
+    said here, not when it is computed. Chunks are folded in the worker's own process or, with `address` ("unix:/run/cured/cured.sock", "auto:"), by the daemon
+    that a worker finds there. Partials are merged in groups of `split_every`.
+    """
+    ops, x = _names(ops), _checked(x, where, split_every)
     options = {}
     if dtype is not None:
         options["dtype"] = dtype
@@ -214,8 +337,49 @@ def reduce(x, ops, axis=None, *, keepdims=False, dtype=None, ddof=0, nan="propag
         options["nan"] = nan
     if overflow != "error":
         options["overflow"] = overflow
+    if keys is not None:
+        if axis not in (None, 0) or keepdims or address is not None:
+            raise TypeError("keys: not with axis, keepdims and address: rows are reduced, by the workers themselves")
+        return _by_key(x, ops, keys, groups, drop, nan, options, split_every)
+    if groups is not None or drop:
+        raise TypeError("%s: only with keys" % ("drop" if groups is None else "groups"))
     types = _types(x, ops, options)
     if axis is not None:
         return _along(x, ops, axis, keepdims, types, options, address)
     result = _whole(x, ops, nan, options, split_every, address)
     return _keep(result, x, types) if keepdims else result
+
+
+def quantile(x, q, axis=None, *, method="linear", keepdims=False, dtype=None, nan="propagate", where=None, split_every=16, address=None):
+    """The quantiles of shares q, exact and rounded once. axis None gives a delayed number, or array of q's shape; an axis, or a tuple of
+    them, a dask array whose first axes are q's."""
+    x, q = _checked(x, where, split_every), shares(q)
+    options = {"method": method, "nan": nan, **({} if dtype is None else {"dtype": dtype})}
+    one = cured.quantile(numpy.ones((1,) * x.ndim, x.dtype), q.ravel(), axis=tuple(range(x.ndim)), keepdims=True, **options)
+    if axis is None and not keepdims:
+        found = [_search(x, Search(_element_type(x), q.ravel()[at:at + AT_ONCE], **options), split_every, address)
+                 for at in range(0, q.size, AT_ONCE)]
+        return dask.delayed(_shaped, pure=True)(found, q.shape, one.dtype)
+    axes = tuple(range(x.ndim)) if axis is None else axis
+    names = range(q.size)
+    rows = _along(x, names, axes, keepdims, dict.fromkeys(names, one.dtype), {"q": q.ravel(), **options}, address, _quantile_rows)
+    if q.ndim == 0:
+        return rows[0]
+    if not q.size:
+        raise ValueError("q: no share is asked for")
+    return dask.array.stack([rows[k] for k in names]).reshape(q.shape + rows[0].shape)
+
+
+def _shaped(searches, shape, dtype):
+    answers = numpy.array([answer for search in searches for answer in search.answers], dtype).reshape(shape)
+    return answers if shape else answers.item()
+
+
+def _one(name, x, axis=None, **options):
+    return reduce(x, name, axis, **options)[name]
+
+
+def __getattr__(name):
+    if name.startswith("_") or name in ("reduce", "describe", "partial") or not callable(getattr(File, name, None)):
+        raise AttributeError("module 'cured.dask' has no attribute '%s'" % name)
+    return functools.partial(_one, name)

@@ -94,6 +94,9 @@ def _state(tensors, op, group):
     is_plain = _are_plain(tensors)
     if is_plain:
         plain = tensors
+        state = _ranks.over_gpus([group], op, tensors) if group is not None else None
+        if state is not None:
+            return state
     for tensor in () if is_plain else tensors:
         if _ranks.is_distributed(tensor):
             part = _ranks.counted(tensor)
@@ -105,8 +108,12 @@ def _state(tensors, op, group):
     if group is not None:
         return _ranks.over([group], state, error)
     for mesh, parts in meshes.items():
-        own, wrong = _local(parts, op)
         groups = _ranks.groups_of(mesh)
+        own = _ranks.over_gpus(groups, op, parts) if groups and _are_plain(parts) else None
+        if own is not None:
+            state = state.joined(own)
+            continue
+        own, wrong = _local(parts, op)
         if groups:
             own = _ranks.over(groups, own, wrong)
         elif wrong is not None:

@@ -1,0 +1,93 @@
+"""Counts by key: bincount and histogram, as NumPy has them."""
+import math
+import operator
+
+from . import _cured
+
+CHUNK = 1 << 20  # elements whose bins are found at once
+
+
+def bincount(x, /, weights=None, minlength=0):
+    """How many elements of x are 0, 1, …; with weights the exact sum of those of each, rounded once. The answers are minlength at least.
+
+    >>> cured.bincount([0, 1, 1, 3])
+    """
+    import numpy
+    x = numpy.asarray(x)
+    if x.ndim != 1:
+        raise ValueError("x: an array of one axis is wanted")
+    if x.dtype == bool or (x.size == 0 and x.dtype.kind not in "iu"):
+        x = x.astype(numpy.int64)
+    if x.dtype.kind not in "iu":
+        raise TypeError("x: integers are wanted, not %s" % x.dtype)
+    x, minlength = numpy.ascontiguousarray(x, x.dtype.newbyteorder("=")), operator.index(minlength)
+    if minlength < 0:
+        raise ValueError("minlength: must not be negative")
+    least = int(x.min()) if x.size and x.dtype.kind == "i" else 0
+    if least < 0:
+        raise ValueError("x: %d is no number of a bin: they must not be negative" % least)
+    groups = max(int(x.max()) + 1 if x.size else 0, minlength)
+    if weights is not None:
+        weights = numpy.asarray(weights)
+        if weights.shape != x.shape:
+            raise ValueError("weights: their shape is %r, that of x %r" % (weights.shape, x.shape))
+        return _cured.sum(weights, keys=x, groups=groups)
+    return numpy.asarray(_cured.count(x, keys=x, groups=groups)).astype(numpy.int64)
+
+
+def histogram(a, bins=10, range=None, weights=None):
+    """(counts, edges): how many elements lie in each bin [edges[i], edges[i + 1]), the last with its right edge. bins: how many of one
+    width, from the least element to the greatest or over range, or their edges. Elements and edges are compared as the numbers that they
+    are, integers too. With weights the exact sum of those of each bin, rounded once, in place of counts."""
+    import numpy
+    a = numpy.asarray(a)
+    edges = numpy.histogram_bin_edges(a, bins, range)
+    if weights is not None:
+        weights = numpy.asarray(weights)
+        if weights.shape != a.shape:
+            raise ValueError("weights: their shape is %r, it must be the same shape as that of a, %r" % (weights.shape, a.shape))
+        weights = numpy.ravel(weights)
+    a = numpy.ravel(a)
+    find, count = _finder(a.dtype, edges), len(edges) - 1
+    if count < 1:
+        raise ValueError("bins: at least two edges are wanted")
+    if weights is not None:
+        keys = numpy.concatenate([find(a[at:at + CHUNK]) for at in _steps(a.size)]) if a.size else find(a)
+        return _cured.sum(weights, keys=keys, groups=count, drop=True), edges
+    counts = numpy.zeros(count, numpy.int64)
+    for at in _steps(a.size):
+        keys = find(a[at:at + CHUNK])
+        counts += numpy.asarray(_cured.count(keys, keys=keys, groups=count, drop=True)).astype(numpy.int64)
+    return counts, edges
+
+
+def _steps(size):
+    at = 0
+    while at < size:
+        yield at
+        at += CHUNK
+
+
+def _finder(dtype, edges):
+    """A function that gives each element its bin, or what is none."""
+    import numpy
+    last = len(edges) - 2
+    if dtype.kind in "iu" and edges.dtype.kind == "f":  # NumPy would round large integers
+        info = numpy.iinfo(dtype)
+        low = [e if math.isinf(e) else math.ceil(e) for e in edges[:-1].tolist()]
+        high = float(edges[-1]) if math.isinf(edges[-1]) else math.floor(float(edges[-1]))
+        below = sum(e <= info.min for e in low)  # bins that every element is at or beyond
+        reach = numpy.array([e for e in low if info.min < e <= info.max], dtype)
+
+        def find(x):
+            keys = numpy.searchsorted(reach, x, "right") + below - 1
+            if high < info.max:
+                keys[x > dtype.type(high) if high >= info.min else slice(None)] = -1
+            return keys
+        return find
+
+    def find(x):
+        keys = numpy.searchsorted(edges, x, "right") - 1
+        keys[x == edges[-1]] = last
+        return keys
+    return find

@@ -1,0 +1,369 @@
+"""Containers that are read in blocks (_stores.py): what cured.reduce(dataset, ops) and the others come to.
+
+Blocks give exact partials, which merge to the bits of the whole array; _slices.py has answers along axes. The extension calls answer(),
+_order.py quantile().
+"""
+import contextlib
+import itertools
+import operator
+
+import numpy
+
+from . import _cured, _slices
+from ._blocks import ahead, complete, reader, start_of
+from ._cured import _is_index, _is_ordered, _is_ranked
+from ._initial import combine
+from ._lists import NOTHING
+from ._places import extrema, finish, merge, options_of_finish
+from ._result import Result
+from ._stores import beside, dask_array, store_of
+
+FOLD = ("dtype", "ddof", "nan", "overflow")
+PRODUCT_BLOCK = 4096  # products of floats go by blocks of so many elements
+JOINING = {"sum": "add", "prod": "multiply", "min": "least", "max": "greatest"}
+
+
+class Call:
+    """What is asked of a container: its store, the ops, and the options. q: shares, for the one op quantile."""
+
+    def __init__(self, container, ops, client, options, q=None):
+        self.unplaced = "first" in options and options["first"] is None
+        options = {name: value for name, value in options.items()
+                   if not any(value is nothing for nothing in NOTHING.get(name, (None,)))}
+        options.pop("client", None)
+        self.container, self.store, self.ops, self.q = container, store_of(container), ops, q
+        self.client = {} if client is None else {"client": client}
+        self.fold = {name: options.pop(name) for name in FOLD if name in options}
+        self.method = {"method": options.pop("method")} if "method" in options else {}
+        self.axis, self.keepdims = options.pop("axis", None), bool(options.pop("keepdims", False))
+        self.initial, self.out = options.pop("initial", None), options.pop("out", None)
+        self.where, self.second = options.pop("where", None), options.pop("second", None)
+        self.strict = _word(options.pop("nulls", "skip"), "nulls", ("skip", "error")) == "error"
+        self.read = reader(self.store, *(None if array is None else beside(array, self.store.shape, what)
+                                         for array, what in ((self.where, "where"), (self.second, "second"))), self.strict)
+        self.more = options  # keys, groups, drop, offsets; of partials first, shape, start; of a search _asked
+        self.once = self.store.is_stream and not self._wants_all()
+
+    def _wants_all(self):
+        """Whether a stream must be kept: it is read several times, or its length counts."""
+        dtype = self.store.dtype.newbyteorder("=").name
+        return self.where is not None or self.second is not None or self.q is not None or bool(self.more) or any(
+            _is_ranked(op) or op == "digest" or _is_ordered(op, dtype) and not _is_index(op) for op in self.ops)
+
+    @property
+    def masked(self):
+        return self.where is not None or self.once or self.store.masked
+
+    def ask(self, block, other, **options):
+        """The answers of one block: a list with that of each op, or an exception in its place."""
+        options.update(self.fold, **self.method, **self.client)
+        if other is not None:
+            options["second"] = other
+        if self.q is not None:
+            return [_cured.quantile(block, self.q, **options)]
+        if self.initial is not None:
+            if len(self.ops) > 1:
+                raise TypeError("initial: only sum, prod, min and max take it")
+            return [getattr(_cured, self.ops[0])(block, initial=self.initial, **options)]
+        return list(_cured.reduce(block, self.ops, **options)._answers.values())
+
+    def one(self):
+        """An array of one element that stands for the container, and for the second array."""
+        one = numpy.ones((1,) * self.store.ndim, self.store.dtype)
+        return numpy.ma.masked_array(one, numpy.zeros(one.shape, bool)) if self.masked else one, None if self.second is None else one
+
+    def check(self, along):
+        """Raises what is wrong with ops and options, before anything is read. along: the types of the answers along axes."""
+        initial, one = self.initial, self.one()
+        if not along:
+            with contextlib.suppress(OverflowError):  # of a first value: other elements may mend that
+                self.ask(*one)
+            return None
+        self.initial = None
+        answers = self.ask(*one, axis=tuple(range(self.store.ndim)), keepdims=True)
+        self.initial = initial
+        return [numpy.asarray(answer).dtype for answer in answers]
+
+    def partial(self, block, other, ops, **place):
+        if other is not None:
+            place["second"] = other
+        return _cured.partial(block, ops, **({} if "first" in place or "shape" in place else {"first": None}), **place, **self.client)
+
+    def blocks(self, **how):
+        """All blocks, read ahead: a context of an iterator of (box, (elements, second elements))."""
+        return contextlib.nullcontext(self._pieces()) if self.once else ahead(self.read, self.store.boxes(**how))
+
+    def _pieces(self):
+        """The same of a stream that is read once."""
+        for box, elements in self.store.stream():
+            yield box, (complete(elements, start_of(box)) if self.strict else elements, None)
+
+    def nan(self):
+        return self.fold.get("nan", "propagate")
+
+
+# ---- Whole arrays ----
+
+def whole(call):
+    """A list of the answers, or an exception in the place of one that there is not."""
+    if call.q is not None:
+        return [_shares(call)]
+    answers, ops, dtype = {}, call.ops, call.store.dtype.newbyteorder("=")
+    ranked = [op for op in ops if _is_ranked(op)]
+    products = [op for op in ops if op == "prod" and _is_ordered(op, dtype.name)]
+    rest = [op for op in ops if op not in ranked and op not in products]
+    options = dict(call.fold)
+    if ranked:
+        answers.update(zip(ranked, _ranked(call, ranked)))
+        if "dtype" in options and rest + products and not takes_dtype(dtype, rest + products, options["dtype"]):
+            del options["dtype"]  # the ranked ops alone take it
+    if products:
+        answers.update(_product(call).finish("prod", **options)._answers)
+    if rest:
+        state = _state(call, rest)
+        if call.initial is not None and dtype.kind == "f":  # it is one more element
+            state = merge([state, (_cured.partial(numpy.array([call.initial], dtype), rest, first=None), {})], (), "")
+        indices = [op for op in rest if _is_index(op)]
+        answers.update(finish(state, rest, indices, options_of_finish(rest, indices, options))._answers)
+    if call.initial is not None and dtype.kind != "f":
+        answers = {op: _with_initial(call, op, answer) for op, answer in answers.items()}
+    return [answers[op] for op in ops]
+
+
+def _word(value, name, words):
+    if value not in words:
+        raise ValueError("%s: %r, must be %s" % (name, value, " or ".join(map(repr, words))))
+    return value
+
+
+def takes_dtype(elements, ops, dtype):
+    """Whether one of the ops takes dtype=."""
+    try:
+        _cured.reduce(numpy.ones(1, elements), ops, dtype=dtype)
+    except ValueError:
+        return False
+    return True
+
+
+def _state(call, ops):
+    """(partial, extrema) of the whole array."""
+    indices, state = [op for op in ops if _is_index(op)], None
+    shape = (0,) if call.once else call.store.shape  # of one axis: its length does not matter
+    rest = [op for op in ops if op not in indices]
+    with call.blocks() as some:
+        for box, (block, other) in some:
+            place = {"shape": shape, "start": start_of(box)} if "digest" in rest else {}
+            part = call.partial(block, other, rest, **place) if rest else None
+            found = (part, extrema(block, indices, start_of(box), shape, call.nan()))
+            state = found if state is None else merge([state, found], indices, call.nan())
+    return state
+
+
+def _merged(call, parts, ops):
+    """The partial of the blocks' parts, pairs of elements in C order and their second ones, from number `first` on."""
+    state, first = None, operator.index(call.more.get("first", 0))
+    for block, other in parts:
+        part = call.partial(block, other, ops, first=first)
+        state = part if state is None else _cured.merge([state, part])
+        first += block.size
+    return state
+
+
+def _flat(some):
+    for _, (block, other) in some:
+        yield block.reshape(-1), None if other is None else other.reshape(-1)
+
+
+def _regrouped(blocks):
+    """The same elements without a mask, missing ones as 1, in runs of a multiple of PRODUCT_BLOCK. The last run is what is left."""
+    left = None
+    for block, _ in blocks:
+        block = numpy.ma.filled(block, 1)
+        if left is not None and left.size:
+            block = numpy.concatenate([left, block])
+        cut = block.size - block.size % PRODUCT_BLOCK
+        if cut:
+            yield block[:cut], None
+        left = block[cut:]
+    yield left, None
+
+
+def _product(call):
+    """The partial of the product of floats, which goes by places."""
+    more = [] if call.initial is None else [(numpy.array([call.initial], call.store.dtype), None)]
+    with call.blocks(in_order=True) as some:
+        return _merged(call, _regrouped(itertools.chain(_flat(some), more)), ["prod"])
+
+
+def _with_initial(call, op, answer):
+    if isinstance(answer, ValueError):  # there are no elements
+        answer = None
+    if isinstance(answer, Exception):
+        return answer
+    return combine((JOINING[op], answer, call.initial, call.store.dtype.kind == "i", call.fold.get("overflow") == "wrap"))
+
+
+def _counts(call, asked):
+    """What a read of a search asks."""
+    total = 0
+    with call.blocks() as some:
+        for _, (block, _) in some:
+            total = total + _cured.median(block, _asked=asked, **call.client)
+    return total
+
+
+def _searched(call, search):
+    while search.asked:
+        search.next(_counts(call, search.asked))
+    return search.answers
+
+
+def _ranked(call, ops):
+    from ._search import Search
+    options = {name: call.fold[name] for name in ("dtype", "nan") if name in call.fold}
+    return _searched(call, Search(call.store.dtype.newbyteorder("="), _ops=ops, **options))
+
+
+def _shares(call):
+    """The quantiles of all shares."""
+    from ._order import stacked
+    from ._search import AT_ONCE, Search
+    flat = call.q.ravel() if call.q.size else numpy.array([0.5])
+    answers = []
+    for at in range(0, flat.size, AT_ONCE):
+        answers += _searched(call, Search(call.store.dtype.newbyteorder("="), flat[at:at + AT_ONCE], **call.method, **call.fold))
+    return stacked(answers, call.q, call.fold.get("dtype"))
+
+
+# ---- Partials ----
+
+def _partial(call):
+    """A Partial with a position where it has one: of elements in C order, or of a block of a larger array."""
+    one, second = call.one()
+    more, ops = call.more, call.ops
+    others = {} if second is None else {"second": second}
+    for name, value in (("axis", call.axis), ("keepdims", call.keepdims or None), ("out", call.out), ("initial", call.initial)):
+        if value is not None:
+            others[name] = value  # which a partial does not take: the extension says so
+    if "shape" in more or "start" in more:
+        _cured.partial(one[(slice(0, 0),) * one.ndim], ops, **others, **more)  # raises what is wrong with them
+        return _block(call)
+    given = {"first": more["first"]} if "first" in more else {"first": None} if call.unplaced else {}
+    _cured.partial(one, ops, **others, **given)
+    if call.masked or call.unplaced:
+        return _state(call, ops)[0]
+    with call.blocks(in_order=True) as some:
+        by_places = any(op == "prod" and _is_ordered(op, call.store.dtype.name) for op in ops)
+        return _merged(call, _regrouped(_flat(some)) if by_places else _flat(some), ops)
+
+
+def _block(call):
+    start, state = [operator.index(at) for at in call.more["start"]], None
+    with call.blocks() as some:
+        for box, (block, other) in some:
+            place = [a + b for a, b in zip(start, start_of(box))]
+            part = call.partial(block, other, call.ops, shape=call.more["shape"], start=place)
+            state = part if state is None else _cured.merge([state, part])
+    return state
+
+
+
+# ---- Dask arrays: by Dask's own scheduler, which has threads and knows what chunks share ----
+
+def _by_dask(call):
+    """A list of the answers; None: the call has what cured.dask does not take."""
+    x = dask_array(call.container)
+    if x is None or call.client or call.strict or call.initial is not None or call.second is not None or set(call.more) - {"keys", "groups", "drop"}:
+        return None
+    if call.masked and "prod" in call.ops and call.store.dtype.kind == "f":
+        return None
+    import dask
+    from . import dask as exact
+    options = dict(call.fold, **call.method, **call.more, **({} if call.where is None else {"where": call.where}))
+    axis, keepdims = call.axis, call.keepdims
+    if axis is not None and not keepdims and not call.more and len(_slices.axes_of(axis, x.ndim)) == x.ndim:
+        axis = None
+    if call.q is not None:
+        found = exact.quantile(x, call.q, axis, keepdims=keepdims, **options)
+        return [found.compute()]
+    found = exact.reduce(x, call.ops, axis, keepdims=keepdims, **options)
+    if not isinstance(found, Result):
+        return list(found.compute()._answers.values())
+    try:
+        return list(dask.compute(*found._answers.values()))
+    except (ValueError, OverflowError):  # of one of the ops; the others stand
+        return [_computed(array) for array in found._answers.values()]
+
+
+def _computed(array):
+    try:
+        return array.compute()
+    except (ValueError, OverflowError) as error:
+        return error
+
+
+# ---- What is called ----
+
+def _type_by_out(call):
+    """As of other arrays: the answers of one op are rounded to the type of out, if that is a float's."""
+    if call.out is None or "dtype" in call.fold or call.initial is not None:
+        return
+    from ._out import default_type
+    name = default_type((call.out,))
+    if name is not None and (call.q is not None or takes_dtype(call.store.dtype, call.ops, name)):
+        call.fold["dtype"] = name
+
+
+def _answers(call):
+    axes = _slices.axes_of(call.axis, call.store.ndim)
+    answers = _by_dask(call)
+    if answers is not None:
+        return answers
+    if call.more:
+        return _slices.by_more(call, axes)
+    part = axes is not None and len(axes) < call.store.ndim
+    types = call.check(part or call.keepdims)
+    if part:
+        return _slices.along(call, axes, types)
+    answers = whole(call)
+    return _slices.kept(call, answers, types) if call.keepdims else answers
+
+
+def _returned(call, what, answers):
+    """What the function returns, in out= if that is given."""
+    if what == "":
+        made = answers[0]
+        if isinstance(made, Exception):
+            raise made
+    else:
+        made = Result(dict(zip(call.ops, answers)))
+    if call.out is None:
+        return made
+    from ._out import store
+    return store((made, call.out, what == "", call.ops))
+
+
+def answer(arguments):
+    """Of a call: what, "reduce" for a Result, "partial", or "" for the one op's answer; the container; the ops; the client; its options."""
+    what, container, ops, client, options = arguments
+    call = Call(container, ops, client, options)
+    if what == "partial":
+        call.once = False
+    if "_asked" in call.more:
+        return _counts(call, call.more["_asked"])
+    if what == "partial":
+        return _partial(call)
+    if "shape" in call.more or "start" in call.more:
+        raise TypeError("shape, start: only a partial is of a block of a larger array")
+    if what == "":
+        _type_by_out(call)
+    return _returned(call, what, _answers(call))
+
+
+def quantile(container, q, client, options):
+    """The quantiles of shares q, an array of float64."""
+    call = Call(container, ["quantile"], client, options, q)
+    if call.more or call.initial is not None or call.second is not None:
+        raise TypeError("%s: a quantile takes none" % ", ".join(call.more or ["initial, second"]))
+    _type_by_out(call)
+    return _returned(call, "", _answers(call))

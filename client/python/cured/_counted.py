@@ -1,0 +1,72 @@
+"""min_count=: an answer of fewer elements is none. Called by the extension, for arrays of every kind and lists."""
+import operator
+
+import numpy
+
+from . import _cured
+from ._arrow import kept
+from ._result import Result
+
+WITHOUT = ("dtype", "ddof", "overflow", "initial", "second")  # what a count does not take
+
+
+def _counts(array, names, client, options):
+    """The answers of the ops, and how many elements count for each."""
+    if "initial" not in options and "second" not in options:
+        asked = names if "count" in names else [*names, "count"]
+        found = _cured.reduce(array, asked, client=client, **options)._answers
+        return found, found["count"]
+    if "second" in options and options.get("nan") == "skip":  # a pair counts where neither is NaN
+        raise TypeError("min_count: not with nan='skip' and two arrays")
+    array = kept(array)  # it is read twice
+    plain = {name: value for name, value in options.items() if name not in WITHOUT}
+    if "initial" in options:
+        found = {names[0]: getattr(_cured, names[0])(array, client=client, **options)}
+    else:
+        found = _cured.reduce(array, names, client=client, **options)._answers
+    return found, _cured.count(array, client=client, **plain)
+
+
+def _checked(op, answer, count, least):
+    """The answer where enough elements count. Otherwise it is NaN, and of integers a ValueError."""
+    few = numpy.asarray(count) < least
+    if op.startswith("count") or isinstance(answer, Exception) or not few.any():
+        return answer
+    if getattr(getattr(answer, "dtype", None), "kind", "") == "f":
+        answer[few] = numpy.nan
+        return answer
+    if isinstance(answer, float):
+        return float("nan")
+    return ValueError("%s: %d elements count, fewer than min_count, %d" % (op, numpy.asarray(count)[few].ravel()[0], least))
+
+
+def answer(arguments):
+    what, array, names, client, options = arguments
+    options = {name: value for name, value in options.items() if name != "client"}
+    least, out = operator.index(options.pop("min_count")), options.pop("out", None)
+    if any(options.get(name) is not None for name in ("shape", "start", "first", "_asked")):
+        raise TypeError("shape, start, first: only a partial has them")
+    if options.get("initial", 0) is None:
+        del options["initial"]
+    if what == "" and out is not None and options.get("dtype") is None and "initial" not in options:
+        from ._out import default_type
+        options["dtype"] = default_type((out,))
+        if options["dtype"] is not None and not _takes(names, options["dtype"]):
+            del options["dtype"]
+    found, count = _counts(array, names, client, options)
+    answers = {op: _checked(op, found[op], count, least) for op in names}
+    made = Result(answers) if what else answers[names[0]]
+    if isinstance(made, Exception):
+        raise made
+    if out is None:
+        return made
+    from ._out import store
+    return store((made, out, what == "", names))
+
+
+def _takes(names, dtype):
+    try:
+        _cured.reduce(numpy.ones(1), names, dtype=dtype)
+    except ValueError:
+        return False
+    return True

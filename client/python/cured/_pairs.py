@@ -1,0 +1,66 @@
+"""NumPy's names for ops of two arrays: average, whose weights may be those of one axis, and vecdot, which is dot along an axis.
+
+Arguments are NumPy's, in its order; the others are cured's. Answers are cured's: exact, then rounded once.
+"""
+from . import _cured
+
+
+def _shape(a):
+    shape = getattr(a, "shape", None)
+    return tuple(shape) if shape is not None else memoryview(a).shape
+
+
+def _as_weights(a, weights):
+    """Weights in a list as an array of a's type, which must hold them."""
+    if not isinstance(weights, (list, tuple)):
+        return weights
+    import numpy
+    given = numpy.asarray(weights)
+    array = given.astype(a.dtype)
+    if not (array == given).all():
+        raise TypeError("weights: %s does not hold them all: convert the array or the weights" % a.dtype)
+    return array
+
+
+def _spread(weights, shape, axis):
+    """Weights along axis as an array of the shape."""
+    own = _shape(weights)
+    if own == shape:
+        return weights
+    if axis is None:
+        raise TypeError("weights: their shape is not the array's, and no axis is given along which they are")
+    import numpy
+    axes = [k + len(shape) if k < 0 else k for k in (axis if isinstance(axis, tuple) else (axis,))]
+    if any(not 0 <= k < len(shape) for k in axes) or own != tuple(shape[k] for k in axes):
+        raise ValueError("weights: their shape is %s, and the array has %s along the axis" % (
+            own, tuple(shape[k] for k in axes if 0 <= k < len(shape))))
+    order = sorted(range(len(axes)), key=axes.__getitem__)
+    wide = [n if k in axes else 1 for k, n in enumerate(shape)]
+    return numpy.broadcast_to(numpy.transpose(weights, order).reshape(wide), shape)
+
+
+def average(a, axis=None, weights=None, returned=False, *, keepdims=False, dtype=None, where=None, nan="propagate", out=None,
+            client=None):
+    """The elements' sum, each times its weight, divided by the sum of the weights; without weights the mean.
+
+    weights: an array of a's type, of its shape or along axis. Weights that add up to 0 give NaN. returned: the weights' sum, too.
+    """
+    options = {"keepdims": keepdims, "dtype": dtype, "where": where, "nan": nan, "out": out, "client": client}
+    if weights is None:
+        answer = _cured.mean(a, axis, **options)
+        return (answer, _cured.count(a, axis, keepdims=keepdims, where=where, nan=nan, client=client)) if returned else answer
+    weights = _spread(_as_weights(a, weights), _shape(a), axis)
+    answer = _cured.average(a, weights, axis, **options)
+    if not returned:
+        return answer
+    if nan != "propagate":
+        raise TypeError("returned: not with nan='skip', because weights of pairs that are skipped do not count")
+    return answer, _cured.sum(weights, axis, keepdims=keepdims, where=where, client=client)
+
+
+def vecdot(a, b, /, *, axis=-1, **options):
+    """dot along an axis, the last one unless it is given. Shapes are broadcast."""
+    if _shape(a) != _shape(b):
+        import numpy
+        a, b = numpy.broadcast_arrays(a, b)
+    return _cured.dot(a, b, axis, **options)

@@ -1,0 +1,18 @@
+"""What offsets become that the extension does not read where they lie (offsets=), and other forms of them.
+
+Called by the extension; offsets of int32, int64, uint32 and uint64 without gaps are not in the way of this.
+"""
+import numpy
+
+
+def as_offsets(given):
+    """An array of one axis, of a type that cured takes as offsets."""
+    if getattr(getattr(given, "device", None), "type", "cpu") == "cuda" or hasattr(given, "__cuda_array_interface__"):
+        raise TypeError("offsets: on a GPU they are contiguous int32, int64, uint32 or uint64, beside a CUDA tensor: pass offsets.cpu()")
+    array = numpy.asarray(given)
+    if array.size == 0 and isinstance(given, (list, tuple)):
+        array = array.astype("int64")
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise TypeError("offsets: an array of integers with one axis is wanted, not %s of %s" % (array.shape, array.dtype))
+    wide = "uint64" if array.dtype.kind == "u" else "int64"
+    return numpy.ascontiguousarray(array, dtype=wide)
