@@ -17,8 +17,15 @@ endif()
 if(TARGET cured_cuda_library) # nobody links with it: it is loaded by the name that its version has
   install(TARGETS cured_cuda_library LIBRARY COMPONENT libcured-cuda0 NAMELINK_SKIP)
 endif()
-install(FILES ${PROJECT_SOURCE_DIR}/client/include/cured/cured.h ${PROJECT_SOURCE_DIR}/client/include/cured/cuda.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cured
+install(FILES ${PROJECT_SOURCE_DIR}/client/include/cured/cured.h ${PROJECT_SOURCE_DIR}/client/include/cured/cuda.h ${PROJECT_SOURCE_DIR}/client/include/cured/strided.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cured
         COMPONENT libcured-dev)
+
+if(TARGET cured_sum)
+  install(TARGETS cured_sum ARCHIVE COMPONENT libcured-dev)
+  install(FILES ${CURED_SUM_DIR}/cured_sum.h ${CURED_SUM_DIR}/cured_sum_mpi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cured
+          COMPONENT libcured-dev)
+  install(DIRECTORY ${CURED_SUM_DIR}/ DESTINATION ${CMAKE_INSTALL_DATADIR}/cured/sum COMPONENT libcured-dev)
+endif()
 
 # The way from the package files' folders back to the prefix, so that a moved tree still works.
 file(RELATIVE_PATH CURED_PREFIX_FROM_PC /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
@@ -54,11 +61,11 @@ install(FILES ${PROJECT_SOURCE_DIR}/deploy/systemd/tmpfiles.conf DESTINATION lib
 # The pages lie as in the source, so that their links lead somewhere. What was measured, what measured it and the ladder stay in the
 # source: a page that is installed names those files, and has no link to them.
 set(CURED_PROTOCOL_PAGES proto/PROTOCOL.md proto/cured.proto proto/limits.h proto/status.def)
-set(pages ${CURED_PROTOCOL_PAGES} LICENSE NOTICE README.md CHANGELOG.md CONTRIBUTING.md config/cured.json config/cured.schema.json client/include/cured/cured.h client/include/cured/cuda.h
+set(pages ${CURED_PROTOCOL_PAGES} LICENSE NOTICE README.md CHANGELOG.md CONTRIBUTING.md config/cured.json config/cured.schema.json client/include/cured/cured.h client/include/cured/cuda.h client/include/cured/strided.h client/sum/cured_sum.h
           deploy/compose.yml deploy/kubernetes/cpu.yaml deploy/kubernetes/gpu.yaml deploy/kubernetes/client.yaml
           deploy/kubernetes/podmonitor.yaml deploy/prometheus/prometheus.yml deploy/prometheus/cured.rules.yml deploy/grafana/cured.json)
 file(GLOB more RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS docs/*.md docs/*.svg docs/*.webp docs/bench/*.svg examples/*.md
-     examples/*.c examples/*.py examples/grpc/* examples/checkpoint/*.safetensors examples/checkpoint/sharded/*)
+     examples/*.c examples/*.py examples/grpc/* examples/hpc/* examples/checkpoint/*.safetensors examples/checkpoint/sharded/*)
 foreach(page ${pages} ${more})
   get_filename_component(folder ${page} DIRECTORY)
   set(installed ${PROJECT_SOURCE_DIR}/${page})

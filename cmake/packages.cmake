@@ -48,8 +48,8 @@ foreach(name ${CURED_PACKAGE_NAMES})
       execute_process(COMMAND strip --strip-unneeded --remove-section=.comment \${program} COMMAND_ERROR_IS_FATAL ANY)
     endforeach()" COMPONENT ${name})
 endforeach()
-install(CODE "execute_process(COMMAND strip --strip-debug --remove-section=.comment
-  \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/libcured.a COMMAND_ERROR_IS_FATAL ANY)" COMPONENT libcured-dev)
+install(CODE "file(GLOB archives \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/libcured*.a)
+  execute_process(COMMAND strip --strip-debug --remove-section=.comment \${archives} COMMAND_ERROR_IS_FATAL ANY)" COMPONENT libcured-dev)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)

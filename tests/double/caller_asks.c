@@ -5,20 +5,39 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const asks_names[ASK_KINDS] = {"reduce",       "start",        "list",          "parts",
-                                           "types",        "places",       "each",          "axis",
-                                           "enqueued sum", "enqueued row", "enqueued axis", "enqueued list",
-                                           "captured",     "captured row", "captured list"};
+const char *const asks_names[ASK_KINDS] = {"reduce",
+                                           "start",
+                                           "list",
+                                           "parts",
+                                           "types",
+                                           "places",
+                                           "each",
+                                           "axis",
+                                           "segments",
+                                           "enqueued sum",
+                                           "enqueued row",
+                                           "enqueued axis",
+                                           "enqueued segments",
+                                           "enqueued segments of the host's",
+                                           "enqueued list",
+                                           "linear form",
+                                           "captured",
+                                           "captured row",
+                                           "captured list",
+                                           "captured segments",
+                                           "captured linear form"};
 
 const char *asks_fault = "none";
 
-enum { DEVICES = 2, TURNS = 2, ROW = ASKS_COUNT / ASKS_ROWS, PART = ASKS_COUNT / ASKS_ARRAYS };
+enum { DEVICES = 2, TURNS = 2, VECTOR = 64, ROW = ASKS_COUNT / ASKS_ROWS, PART = ASKS_COUNT / ASKS_ARRAYS };
 
 static int32_t *arrays[DEVICES][TURNS]; /* of device memory */
 static float *floats[DEVICES][TURNS];   /* the same numbers */
 static double *doubles[DEVICES][TURNS]; /* and these */
 static uint64_t *to[DEVICES];           /* device memory for answers, and a status behind them */
+static int64_t *vectors[DEVICES];       /* of linear forms */
 static double at_host[ASKS_ROWS];
+static uint64_t borders[ASKS_ROWS + 1], *of_device[DEVICES]; /* of segments: rows */
 static cured_values *found[ASKS_ARRAYS];
 static size_t found_count;
 
@@ -47,6 +66,10 @@ void asks_open(int device) {
         ck_assert_int_eq(cudaMemcpy(arrays[device][turn], numbers, sizeof numbers, cudaMemcpyHostToDevice), 0);
         ck_assert_int_eq(cudaMemcpy(floats[device][turn], same, sizeof same, cudaMemcpyHostToDevice), 0);
     }
+    for (size_t i = 0; i <= ASKS_ROWS; i++) borders[i] = i * ROW;
+    ck_assert_int_eq(cudaMalloc((void **)&of_device[device], sizeof borders), 0);
+    ck_assert_int_eq(cudaMemcpy(of_device[device], borders, sizeof borders, cudaMemcpyHostToDevice), 0);
+    ck_assert_int_eq(cudaMalloc((void **)&vectors[device], VECTOR * sizeof(int64_t)), 0);
     cudaMemset(to[device], 0, (ASKS_ROWS + 1) * 8);
     cudaDeviceSynchronize();
 }
@@ -73,6 +96,13 @@ static cured_status enqueue(const cured_cuda_ask *ask, int device, cured_error *
     return cured_cuda_enqueue(ask, (void *const[]){to[device]}, to[device] + ASKS_ROWS, error);
 }
 
+static cured_status by_linear_form(const cured_cuda_ask *ask, int device, cured_error *error) {
+    const cured_status status = cured_cuda_linear(ask, CURED_F32, vectors[device], NULL, error);
+    if (status != CURED_OK) return status;
+    return cured_cuda_from_linear(CURED_F32, ask->ops, 1, NULL, vectors[device], (void *const[]){to[device]},
+                                  to[device] + ASKS_ROWS, ask->stream, error);
+}
+
 static bool is_of(asks_kind kind, asks_kind a, asks_kind b, asks_kind c) { return kind == a || kind == b || kind == c; }
 
 cured_status asks_call(asks_kind kind, int device, int turn, void *stream, cured_error *error) {
@@ -83,16 +113,20 @@ cured_status asks_call(asks_kind kind, int device, int turn, void *stream, cured
                                                                              : CURED_OP_SUM;
     const bool mixed = kind == ASK_TYPES || kind == ASK_PLACES;
     const bool many =
-        mixed || is_of(kind, ASK_LIST, ASK_PARTS, ASK_EACH) || is_of(kind, ASK_SUMS, ASK_GRAPH_LIST, ASK_SUMS);
+        mixed || is_of(kind, ASK_LIST, ASK_PARTS, ASK_EACH) || is_of(kind, ASK_SUMS, ASK_GRAPH_LIST, ASK_LINEAR);
     cured_cuda_array list[ASKS_ARRAYS] = {{floats[device][turn], ASKS_COUNT, CURED_F32}};
     for (size_t i = 0; many && i < ASKS_ARRAYS; i++)
         list[i] = (cured_cuda_array){floats[device][turn] + i * PART, PART, CURED_F32};
     for (size_t i = 1; mixed && i < ASKS_ARRAYS; i += 2)
         list[i] = (cured_cuda_array){doubles[device][turn] + i * PART, PART, CURED_F64};
     if (is_of(kind, ASK_AXIS, ASK_ROWS, ASK_LARGEST)) list[0].data = arrays[device][turn], list[0].dtype = CURED_I32;
-    along.axis = &axis;
-    const cured_cuda_ask ask = {sizeof ask, list, many ? ASKS_ARRAYS : 1,
-                                &op,        1,    is_of(kind, ASK_AXIS, ASK_ROWS, ASK_ROWS) ? &along : NULL,
+    const bool rows = is_of(kind, ASK_AXIS, ASK_ROWS, ASK_ROWS),
+               here = is_of(kind, ASK_BORDERS, ASK_GRAPH_BORDERS, ASK_BORDERS);
+    const cured_offsets offsets = {here ? of_device[device] : borders, ASKS_ROWS + 1, CURED_U64};
+    const bool segments = here || is_of(kind, ASK_SEGMENTS, ASK_COPIED, ASK_COPIED);
+    along.axis = rows ? &axis : NULL;
+    along.offsets = segments ? &offsets : NULL;
+    const cured_cuda_ask ask = {sizeof ask, list, many ? ASKS_ARRAYS : 1, &op, 1, rows || segments ? &along : NULL,
                                 stream};
     forget();
     switch (kind) {
@@ -107,14 +141,21 @@ cured_status asks_call(asks_kind kind, int device, int turn, void *stream, cured
         case ASK_EACH:
             return keep(cured_cuda_reduce_each(&ask, found, error), ASKS_ARRAYS);
         case ASK_AXIS:
+        case ASK_SEGMENTS:
             return cured_cuda_reduce_axis(&ask, (void *const[]){at_host}, error);
+        case ASK_LINEAR:
+        case ASK_GRAPH_LINEAR:
+            return by_linear_form(&ask, device, error);
         case ASK_SUM:
         case ASK_LARGEST:
         case ASK_ROWS:
+        case ASK_BORDERS:
+        case ASK_COPIED:
         case ASK_SUMS:
         case ASK_GRAPH:
         case ASK_GRAPH_ROW:
         case ASK_GRAPH_LIST:
+        case ASK_GRAPH_BORDERS:
         case ASK_KINDS:
             return enqueue(&ask, device, error);
     }
@@ -148,6 +189,15 @@ static bool rows_right(const void *answers, int device, int turn) {
     return true;
 }
 
+static bool segments_right(const void *answers, int device, int turn) {
+    for (size_t i = 0; i < ASKS_ROWS; i++) {
+        double sum;
+        memcpy(&sum, (const char *)answers + i * sizeof sum, sizeof sum);
+        if (sum != sum_of(device, turn, i * ROW, ROW)) return false;
+    }
+    return true;
+}
+
 static bool largest_right(double largest, int device, int turn) {
     double most = 0;
     for (size_t i = 0; i < ASKS_COUNT; i++)
@@ -177,8 +227,14 @@ bool asks_right(asks_kind kind, int device, int turn) {
             return true;
         case ASK_AXIS:
             return rows_right(at_host, device, turn);
+        case ASK_SEGMENTS:
+            return segments_right(at_host, device, turn);
         case ASK_ROWS:
             return rows_right(to[device], device, turn);
+        case ASK_BORDERS:
+        case ASK_COPIED:
+        case ASK_GRAPH_BORDERS:
+            return segments_right(to[device], device, turn);
         case ASK_LARGEST:
             memcpy(&whole, to[device], sizeof whole);
             return largest_right(whole, device, turn);
@@ -187,6 +243,8 @@ bool asks_right(asks_kind kind, int device, int turn) {
             return largest_right(part, device, turn);
         case ASK_SUM:
         case ASK_SUMS:
+        case ASK_LINEAR:
+        case ASK_GRAPH_LINEAR:
         case ASK_GRAPH:
         case ASK_GRAPH_LIST:
         case ASK_KINDS:

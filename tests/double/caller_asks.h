@@ -19,13 +19,19 @@ typedef enum asks_kind {
     ASK_PLACES,    /* the same, of an op whose answer is a place */
     ASK_EACH,      /* an answer of each */
     ASK_AXIS,      /* to host memory */
+    ASK_SEGMENTS,  /* the same, by offsets in host memory */
     ASK_SUM,       /* to device memory: a sum */
     ASK_LARGEST,   /* the largest element */
     ASK_ROWS,      /* along an axis */
+    ASK_BORDERS,   /* by offsets in device memory */
+    ASK_COPIED,    /* by offsets in host memory */
     ASK_SUMS,      /* of a list */
+    ASK_LINEAR,    /* a sum by its linear form, of a list */
     ASK_GRAPH,     /* a sum, captured */
     ASK_GRAPH_ROW, /* the largest element, captured */
     ASK_GRAPH_LIST,
+    ASK_GRAPH_BORDERS,
+    ASK_GRAPH_LINEAR,
     ASK_KINDS
 } asks_kind;
 extern const char *const asks_names[ASK_KINDS];

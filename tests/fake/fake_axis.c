@@ -8,11 +8,12 @@
 #include "kernels/cpu/axis.h"
 #include "tests/fake/fake_internal.h"
 
-/* Products of floats it does not take, so that there is something that no build of it does. */
+/* Products of floats it does not take, so that there is something that no build of it does; and ranges, of which no kernel tells those of
+ * only NaNs (kernels/cuda/axis/launchers.c). */
 bool fake_gpu_axis_takes(const cr_gpu_axis *axis) {
     bool floats = cr_dtype_kind(axis->dtype) == CR_KIND_FLOAT;
     for (uint32_t k = 0; k < axis->op_count; k++)
-        if ((floats && axis->ops[k] == CR_OP_PROD) ||
+        if ((floats && axis->ops[k] == CR_OP_PROD) || cr_op_term(axis->ops[k]) == CR_TERM_RANGE ||
             cr_op_needs(axis->ops[k], axis->dtype) & CR_FAM_SUMS & ~(uint32_t)CR_FAM_KNOWN_SUMS)
             return false;
     return axis->op_count <= CR_GPU_AXIS_OPS && axis->shape.n != 0;

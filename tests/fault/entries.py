@@ -4,8 +4,10 @@ answer must be the same in, bit for bit.
 import os
 import struct
 
+from beside import in_turn
 from connection import Closed
-from cured_wire import CANCEL, END, Status, bytes_field, frame, uint_field
+from cured_wire import (CANCEL, END, Status, beside_message, bytes_field, frame, keys_message, mask_message, parameter_message, region_input, segments_message,
+                        stream_input, uint_field)
 
 BYTES = bytes(range(256)) * 12  # 3,072 bytes
 MIB = 1 << 20
@@ -114,6 +116,56 @@ def region(test, c):
     return bytes_, answers
 
 
+def beside(test, c):
+    """A mask and offsets, each by every way: DATA, a descriptor, a region; and keys."""
+    mask, borders = test.sealed(bytes([1, 0, 1]) * 1000), test.file(struct.pack("<4I", 0, 5, 2000, 3000))
+    value(c.register(4, mask.fileno()))
+    answers = []
+    for where in ("stream", "file_descriptor", 4):
+        kept = mask_message(beside_message(3000, where))
+        passed = [mask.fileno()] * (where == "file_descriptor") + [borders.fileno()]
+        stream = c.open_stream()
+        c.send(c.call_frame(stream, "u8", ["sum"], stream_input(3000), descriptors=len(passed), mask=kept,
+                            segments=segments_message(beside_message(4, "file_descriptor"), "u32")), passed)
+        c.send_array(stream, (bytes([1, 0, 1]) * 1000 if where == "stream" else b"") + BYTES[:3000])
+        answers.append(good_array(c.wait(stream), 8, 3))
+    stream = c.start_stream("u8", ["max"], MIB, segments=segments_message(beside_message(MIB // 4 + 1), "u32"))
+    c.send_array(stream, struct.pack("<%dI" % (MIB // 4 + 1), *range(0, MIB + 1, 4)) + LONG[:MIB])
+    answers.append(good_array(c.wait(stream), 1, MIB // 4))
+    grouped = c.start_stream("f32", ["sum", "argmin"], len(FLOATS), keys=keys_message(beside_message(1000), 300, "u32", drop=True))
+    c.send_array(grouped, struct.pack("<1000I", *[i % 301 for i in range(1000)]) + FLOATS)
+    answers.append(good_array(c.wait(grouped), 8, 300))
+    value(c.register(8, test.memory.fileno()))
+    kept = c.open_stream()
+    c.send(c.call_frame(kept, "u8", ["dot"], region_input(8, 0, 3000), second=beside_message(3000)))
+    c.send_array(kept, BYTES[:3000])
+    both = c.start_stream("u8", ["dot", "average"], MIB, second=beside_message(MIB))
+    c.send_array(both, in_turn(LONG[:MIB], LONG[1:MIB + 1]))
+    answers += [good(c.wait(kept)), good(c.wait(both))]
+    gone = c.unregister(8)
+    if gone is not None:
+        raise Refused(gone)
+    gone = c.unregister(4)
+    if gone is not None:
+        raise Refused(gone)
+    return answers
+
+
+def ranked(test, c):
+    """Quantiles of an array in DATA, of a descriptor, of a region, and along an axis."""
+    value(c.register(9, test.memory.fileno()))
+    asked = [parameter_message(0, 0.25), parameter_message(1, 1)]
+    answers = [good(c.stream("u8", ["quantile", "quantile", "sum"], LONG[:MIB + 1], parameters=asked, known=known)) for known in (True, False)]
+    answers.append(good(c.descriptor("u8", ["median", "max"], test.memory.fileno())))
+    answers.append(good(c.region("u8", ["median"], 9)))
+    answers.append(good_array(c.stream("u8", ["median"], BYTES[:3000], axis=(30, 100, 1)), 8, 30))
+    answers.append(good_array(c.region("u8", ["median"], 9, 0, 3000, axis=(3, 100, 10)), 8, 30))
+    gone = c.unregister(9)
+    if gone is not None:
+        raise Refused(gone)
+    return answers
+
+
 def pieces(test, c):
     """One array in three pieces of two regions."""
     bytes_ = value(c.register(5, test.memory.fileno())), value(c.register(6, test.sealed_memory.fileno()))
@@ -183,7 +235,7 @@ def left(test, c):
 
 
 ENTRIES = (connect, inline, inline_axis, stream, stream_in_crumbs, stream_columns, stream_rows, stream_products, partial, merge,
-           of_file, of_memory, of_sparse, of_foreign, file_columns, region, pieces, sealed_region, written, file_region, info, stats, many, cancelled, left)
+           of_file, of_memory, of_sparse, of_foreign, file_columns, region, beside, ranked, pieces, sealed_region, written, file_region, info, stats, many, cancelled, left)
 
 
 def prepare(test):

@@ -55,25 +55,53 @@ static void try_oracle(const uint8_t *in, size_t len) {
         abort();
 }
 
+static bool same_beside(const cr_wire_beside *a, const cr_wire_beside *b) {
+    return a->source == b->source && (a->region == b->region || a->source != CR_SOURCE_REGION) &&
+           a->offset == b->offset && a->count == b->count && a->first == b->first && a->bits == b->bits &&
+           a->leaves_out == b->leaves_out && a->dtype == b->dtype && a->groups == b->groups &&
+           a->columns == b->columns && a->drop == b->drop;
+}
+
 /* What was taken once is taken again, and comes back from its own bytes. */
-static void try_outputs(const uint8_t *in, size_t len) {
+static void try_more(const uint8_t *in, size_t len) {
     static cr_wire_call m, n;
     cr_wire_output from[CR_CALL_MAX_OPS], back[CR_CALL_MAX_OPS];
+    cr_wire_beside beside[CR_BESIDES], same[CR_BESIDES];
     cr_error e;
-    if (cr_wire_unpack_call(in, len, &m, &e) != CR_OK || m.kind != CR_CALL_REDUCE || m.reduce.outputs == 0) return;
-    if (m.reduce.outputs != m.reduce.op_count || cr_wire_unpack_outputs(in, len, from, &e) != CR_OK) abort();
-    if (m.reduce.source == CR_SOURCE_REGIONS || m.reduce.source == CR_SOURCE_INLINE) return;
-    size_t bytes = cr_wire_pack_outputs(&m, from, first, CAP);
-    if (bytes == 0 || cr_wire_unpack_call(first, bytes, &n, &e) != CR_OK || n.reduce.outputs != m.reduce.outputs)
+    if (cr_wire_unpack_call(in, len, &m, &e) != CR_OK || m.kind != CR_CALL_REDUCE) return;
+    const bool writes = m.reduce.outputs != 0, takes = cr_wire_takes_beside(&m.reduce), asks = m.reduce.parameters != 0;
+    cr_wire_parameter asked[CR_CALL_MAX_OPS], again[CR_CALL_MAX_OPS];
+    if (!writes && !takes && !asks) return;
+    if (asks && cr_wire_unpack_parameters(CR_FORM_CALL, in, len, asked, &e) != CR_OK) abort();
+    if (writes && (m.reduce.outputs != m.reduce.op_count || cr_wire_unpack_outputs(in, len, from, &e) != CR_OK))
         abort();
+    if (takes && cr_wire_unpack_besides(CR_FORM_CALL, in, len, beside, &e) != CR_OK) abort();
+    if (m.reduce.has_mask && cr_wire_beside_bytes(&beside[CR_BESIDE_MASK]) == UINT64_MAX) abort();
+    if (m.reduce.source == CR_SOURCE_REGIONS || m.reduce.source == CR_SOURCE_INLINE) return;
+    const cr_wire_more more = {writes ? from : NULL, takes ? beside : NULL, asks ? asked : NULL};
+    size_t bytes = cr_wire_pack_more(&m, &more, first, CAP);
+    if (bytes == 0 || cr_wire_unpack_call(first, bytes, &n, &e) != CR_OK || n.reduce.outputs != m.reduce.outputs ||
+        n.reduce.parameters != m.reduce.parameters ||
+        memcmp(n.reduce.has_beside, m.reduce.has_beside, sizeof n.reduce.has_beside) != 0)
+        abort();
+    if (takes && cr_wire_unpack_besides(CR_FORM_CALL, first, bytes, same, &e) != CR_OK) abort();
+    for (int kind = 0; takes && kind < CR_BESIDES; kind++)
+        if (!same_beside(&beside[kind], &same[kind])) abort();
+    if (asks && cr_wire_unpack_parameters(CR_FORM_CALL, first, bytes, again, &e) != CR_OK) abort();
+    for (uint32_t i = 0; asks && i < m.reduce.op_count; i++)
+        if (asked[i].given != again[i].given || (asked[i].given && asked[i].method != again[i].method)) abort();
+    if (!writes) return;
     if (cr_wire_unpack_outputs(first, bytes, back, &e) != CR_OK) abort();
     for (uint32_t i = 0; i < m.reduce.outputs; i++)
         if (from[i].region != back[i].region || from[i].offset != back[i].offset) abort();
 }
 
 static void try_calls(const uint8_t *in, size_t len) {
-    try_call(in, len);
-    try_outputs(in, len);
+    static cr_wire_call m;
+    const bool asks =
+        cr_wire_unpack_call(in, len, &m, NULL) == CR_OK && m.kind == CR_CALL_REDUCE && m.reduce.parameters != 0;
+    if (!asks) try_call(in, len); /* which writes no parameters, and without these no op comes twice */
+    try_more(in, len);
 }
 
 /* Its values must lie within the payload. */

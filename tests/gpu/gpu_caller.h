@@ -25,6 +25,8 @@ void caller_good(cured_status status, const cured_error *error, const char *what
 void caller_wrong(const char *what, cured_dtype dtype, const char *op, uint64_t n, uint64_t offset);
 uint64_t caller_draw(uint64_t below);
 bool caller_same(const cured_value *a, const cured_value *b);
+/* An array of a drawn type at caller_run.host and caller_run.device, from offset on; how many elements, of at most `most` bytes. */
+uint64_t caller_make_array(cured_dtype *dtype, uint64_t *offset, uint64_t most);
 /* Some ops that go with the type, 8 at most; how many. */
 size_t caller_draw_ops(cured_dtype dtype, cured_op *ops, bool unordered);
 /* On a stream that is drawn. */
@@ -36,6 +38,11 @@ void caller_compare(const char *what, cured_dtype dtype, const cured_op *ops, si
 
 /* gpu_caller_types.c: lists of several types. */
 void caller_check_types(void);
+/* gpu_caller_masks.c: one array under a mask. */
+void caller_check_masked(void);
+/* gpu_caller_linear.c: linear forms in device memory. */
+void caller_check_linear(void);
+void caller_check_linear_refusals(void);
 
 /* ---- gpu_caller_stream.c ---- */
 

@@ -52,7 +52,8 @@ static size_t make(cured_cuda_array *arrays, cured_dtype *wide, uint64_t *n) {
     uint8_t *host[MOST_ARRAYS], *next = caller_run.host;
     for (size_t i = 0; i < count; i++) {
         cured_cuda_array *a = &arrays[i];
-        a->dtype = (cured_dtype)(floats ? CURED_F16 + caller_draw(4) : CURED_BOOL + caller_draw(7));
+        a->dtype = (cured_dtype)(floats ? CURED_F16 + caller_draw(6) : CURED_BOOL + caller_draw(7));
+        if (a->dtype > CURED_F64) a->dtype += CURED_F8_E4M3 - CURED_F64 - 1;
         if (!floats && caller_draw(20) == 0) a->dtype = CURED_I64;
         a->count = caller_draw(3) ? caller_draw(300) : caller_draw(MOST_LENGTH);
         host[i] = next + caller_draw(8);

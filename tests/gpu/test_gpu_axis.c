@@ -86,8 +86,15 @@ static bool is_hard(int place, uint64_t row, uint64_t rows) {
  * binades. */
 static void edges(uint8_t *at, cr_dtype dtype, const cr_shape *shape) {
     const uint64_t size = cr_dtype_size(dtype), width = shape->n * shape->inner;
-    const int mantissa = dtype == CR_F16 ? 10 : dtype == CR_BF16 ? 7 : dtype == CR_F32 ? 23 : 52;
-    const int field = dtype == CR_F16 ? 25 : dtype == CR_F64 ? 1040 : 140;
+    const int mantissa = (int)(8 * size) - 1 -
+                         (dtype == CR_F8_E4M3                      ? 4
+                          : dtype == CR_F8_E5M2 || dtype == CR_F16 ? 5
+                          : dtype == CR_F64                        ? 11
+                                                                   : 8);
+    const int field = dtype == CR_F8_E4M3                      ? 14
+                      : dtype == CR_F8_E5M2 || dtype == CR_F16 ? 25
+                      : dtype == CR_F64                        ? 1040
+                                                               : 140;
     for (uint64_t row = 0; row < shape->outer; row++) {
         for (uint64_t i = 0; i < width; i++) {
             const int down = i == row * 7 % width ? (int)(row % 64) : 0;
@@ -116,7 +123,8 @@ static void ties(uint8_t *at, cr_dtype dtype, const cr_shape *shape) {
 
 /* Puts a large and a tiny element into rows, at an end of them or across it. */
 static void harden(uint8_t *at, cr_dtype dtype, const cr_shape *shape, int place) {
-    const uint64_t size = cr_dtype_size(dtype), width = shape->n * shape->inner, top = dtype == CR_F16 ? 0x7b : 0x7e;
+    const uint64_t size = cr_dtype_size(dtype), width = shape->n * shape->inner,
+                   top = dtype == CR_F16 || dtype == CR_F8_E5M2 ? 0x7b : 0x7e;
     for (uint64_t row = 0; row < shape->outer; row++) {
         if (!is_hard(place, row, shape->outer)) continue;
         const uint64_t large = row % 2 ? width - 1 : 0, tiny = width - 1 - large;

@@ -60,10 +60,10 @@ size_t caller_draw_ops(cured_dtype dtype, cured_op *ops, bool unordered) {
     return count;
 }
 
-/* An array of that type at caller_run.host and caller_run.device, from offset on. */
-static uint64_t make_array(cured_dtype *dtype, uint64_t *offset, uint64_t most) {
+uint64_t caller_make_array(cured_dtype *dtype, uint64_t *offset, uint64_t most) {
     static const uint64_t lengths[] = {0, 1, 2, 3, 7, 15, 16, 17, 31, 100, 255, 256, 1023, 1024, 4099};
-    *dtype = (cured_dtype)(CURED_BOOL + caller_draw(CURED_F64 - CURED_BOOL + 1));
+    *dtype = (cured_dtype)(CURED_BOOL + caller_draw(CURED_F64 - CURED_BOOL + 3));
+    if (*dtype > CURED_F64) *dtype += CURED_F8_E4M3 - CURED_F64 - 1;
     *offset = caller_draw(2) ? caller_draw(16) : 0;
     const size_t size = cured_dtype_size(*dtype);
     uint64_t n = caller_draw(3) ? lengths[caller_draw(sizeof lengths / sizeof lengths[0])] : caller_draw(most / size);
@@ -107,7 +107,7 @@ static void check_whole(void) {
     cured_error error;
     cured_values *values;
     cured_options options = CURED_OPTIONS_INIT;
-    const uint64_t n = make_array(&dtype, &offset, caller_run.bytes);
+    const uint64_t n = caller_make_array(&dtype, &offset, caller_run.bytes);
     const size_t count = caller_draw_ops(dtype, ops, false);
     if (caller_draw(2)) options.nan = CURED_NAN_SKIP;
     bool takes_nan = false;
@@ -155,7 +155,7 @@ static void check_list(void) {
     cured_error error;
     cured_values *values, *each[MOST_ARRAYS];
     cured_cuda_array arrays[MOST_ARRAYS];
-    const uint64_t n = make_array(&dtype, &offset, caller_run.bytes);
+    const uint64_t n = caller_make_array(&dtype, &offset, caller_run.bytes);
     const size_t op_count = caller_draw_ops(dtype, ops, true), count = cut(arrays, dtype, offset, n, 1);
     const cured_cuda_ask ask = caller_ask(arrays, count, ops, op_count, NULL);
     caller_good(cured_cuda_reduce(&ask, &values, &error), &error, "list");
@@ -183,7 +183,7 @@ static void check_list_to(bool captured) {
     double found[SUMS];
     cudaGraph_t graph;
     cudaGraphExec_t replay;
-    const uint64_t n = make_array(&dtype, &offset, caller_run.bytes);
+    const uint64_t n = caller_make_array(&dtype, &offset, caller_run.bytes);
     if (n == 0 || dtype < CURED_F16) return;
     const size_t count = cut(arrays, dtype, offset, n, 1);
     cured_cuda_ask ask = caller_ask(arrays, count, sums, SUMS, NULL);
@@ -223,7 +223,7 @@ static void check_partial(void) {
     cured_values *values;
     cured_cuda_array arrays[MOST_ARRAYS];
     size_t size = sizeof bytes;
-    const uint64_t n = make_array(&dtype, &offset, caller_run.bytes / 4);
+    const uint64_t n = caller_make_array(&dtype, &offset, caller_run.bytes / 4);
     const size_t op_count = caller_draw_ops(dtype, ops, false), count = cut(arrays, dtype, offset, n, CR_PROD_BLOCK);
     const cured_cuda_ask ask = caller_ask(arrays, count, ops, op_count, NULL);
     caller_good(cured_cuda_partial(&ask, bytes, &size, &error), &error, "partial");
@@ -257,7 +257,7 @@ static void check_axis(bool to_device, bool whole) {
     uint64_t offset, failed = 0;
     cured_error error;
     cured_options options = CURED_OPTIONS_INIT;
-    uint64_t n = make_array(&dtype, &offset, 65536);
+    uint64_t n = caller_make_array(&dtype, &offset, 65536);
     if (n == 0) return;
     size_t op_count = caller_draw_ops(dtype, ops, false);
     if (op_count > 4) op_count = 4;
@@ -350,11 +350,14 @@ int main(int argc, char **argv) {
     if (caller_run.bytes > CALLER_ROOM) caller_run.bytes = CALLER_ROOM;
     open_all();
     caller_check_refusals();
+    caller_check_linear_refusals();
     for (uint64_t i = 0; i < caller_run.cases; i++) {
         check_whole();
         if (i % 2 == 0) check_list();
         if (i % 4 == 0) check_partial();
         if (i % 2 == 1) caller_check_types();
+        if (i % 2 == 0) caller_check_masked();
+        caller_check_linear();
         check_list_to(i % 8 == 0);
         check_axis(i & 1, (i & 3) == 3);
     }

@@ -22,7 +22,7 @@ static struct {
     bool few;
     const char *dtype;
     uint32_t families;
-} options = {.only = UINT64_MAX, .sample = 1, .families = CR_FAM_ALL};
+} options = {.only = UINT64_MAX, .sample = 1, .families = CR_FAM_SINGLE};
 
 static struct {
     case_device on;

@@ -103,7 +103,7 @@ static void fill(uint8_t *data, uint64_t n, cr_dtype dtype, int kind) {
 static void know(known *k, const uint8_t *data, uint64_t n, cr_dtype dtype) {
     static cr_partial p; /* large */
     static const cr_finish_opts defaults;
-    cr_partial_init(&p, dtype, CR_FAM_ALL & ~(uint32_t)(CR_FAM_SUMSQ | CR_FAM_BITS));
+    cr_partial_init(&p, dtype, CR_FAM_SINGLE & ~(uint32_t)(CR_FAM_SUMSQ | CR_FAM_BITS));
     cr_cpu_fold(&p, data, n, 0);
     for (int i = 0; i < OPS; i++) cr_partial_finish(&p, ops[i], &defaults, &k->value[i]);
     cr_value v;

@@ -22,7 +22,7 @@ static struct {
     bool few;
     cr_dtype dtype; /* CR_DTYPE_NONE: all */
     uint32_t families;
-} options = {.families = CR_FAM_ALL};
+} options = {.families = CR_FAM_SINGLE};
 
 static struct {
     case_device on;
@@ -32,6 +32,11 @@ static struct {
 } run;
 
 static uint64_t below(uint64_t *state, uint64_t end) { return case_random(state) % end; }
+
+static cr_dtype any_type(uint64_t *state) {
+    const uint64_t t = below(state, 15);
+    return t < 13 ? (cr_dtype)(CR_BOOL + t) : t == 13 ? CR_F8_E4M3 : CR_F8_E5M2;
+}
 
 /* Around what the kernel does differently: vectors, units, the longest. */
 static uint64_t length(uint64_t *state, uint64_t size) {
@@ -57,7 +62,7 @@ static uint32_t make(uint64_t seed, const uint8_t *place) {
     uint64_t state = seed, at = 0;
     uint32_t count = 0;
     while (count < MOST) {
-        cr_dtype dtype = options.dtype != CR_DTYPE_NONE ? options.dtype : (cr_dtype)(CR_BOOL + below(&state, 13));
+        cr_dtype dtype = options.dtype != CR_DTYPE_NONE ? options.dtype : any_type(&state);
         uint64_t size = cr_dtype_size(dtype), n = length(&state, size);
         uint32_t families = some_families(&state, dtype);
         /* Most arrays begin as arrays do. */

@@ -201,7 +201,7 @@ class Connection:
     # ---- calls ----
 
     def call_frame(self, stream, dtype, ops, source, timeout_ms=0, progress_ms=0, flags=0, descriptors=0, **options):
-        if options.get("axis"):
+        if options.get("axis") or options.get("segments") is not None or options.get("keys") is not None:
             self.answers[stream].takes_parts = self.answers[stream].auto_credit = True
         payload = call_message(reduce_message(dtype, ops, source, **options), timeout_ms=timeout_ms, progress_ms=progress_ms)
         return frame(CALL, stream, payload, flags, descriptors)

@@ -22,6 +22,9 @@ INPUTS = list(SIZES)
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "proto", "cured.proto"), encoding="utf-8") as proto:
     OPS = {name.lower(): int(number) for name, number in re.findall(r"^  OP_(\w+) = ([1-9]\d*);", proto.read(), re.M)}
 OP_NAMES = {number: name for name, number in OPS.items()}
+EVERY_OP = dict(OPS)
+PAIRS = {name: OPS.pop(name) for name in ("dot", "sqdist", "average")}  # which want a second array
+RANKED = {name: OPS.pop(name) for name in ("quantile", "median")}  # which take several reads
 FIRST_OPS = list(OPS)[:11]  # those that the first version answers
 
 (OK, CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED,
@@ -188,10 +191,36 @@ def axis_message(outer, n, inner):
     return uint_field(1, outer) + uint_field(2, n) + uint_field(3, inner)
 
 
+def beside_message(count, source="stream", offset=0):
+    """Where a further input of count elements is. source: "stream", "file_descriptor", or a region's number."""
+    names = ("stream", "file_descriptor")
+    where = uint_field(names.index(source) + 1, 1) if source in names else uint_field(3, source)
+    return where + (uint_field(4, offset) if offset else b"") + uint_field(5, count)
+
+
+def mask_message(beside, bits=False, first=0, leaves_out=False):
+    return (beside + (uint_field(6, 1) if bits else b"") + (uint_field(7, first) if first else b"") +
+            (uint_field(8, 1) if leaves_out else b""))
+
+
+def segments_message(beside, dtype="i64"):
+    return beside + uint_field(6, number_of(DTYPES, dtype))
+
+
+def parameter_message(op, share, method=0):
+    return (uint_field(1, op) if op else b"") + (varint(2 << 3 | 1) + struct.pack("<d", share) if share else b"") + (uint_field(3, method) if method else b"")
+
+
+def keys_message(beside, groups, dtype="i64", columns=0, drop=False):
+    return (beside + uint_field(6, number_of(DTYPES, dtype)) + uint_field(7, groups) + (uint_field(8, 1) if drop else b"") +
+            (uint_field(9, columns) if columns else b""))
+
+
 def reduce_message(dtype, ops, source, nan=0, result_dtype=0, ddof=0, overflow=0, axis=None, partial=False, first=0,
-                   kernel="", unplaced=False, statuses=False, outputs=()):
-    """outputs: (op, region, offset) of each, where its answers along the axis go."""
-    packed = b"".join(varint(number_of(OPS, op)) for op in ops)
+                   kernel="", unplaced=False, statuses=False, outputs=(), mask=None, segments=None, keys=None, second=None, parameters=()):
+    """outputs: (op, region, offset) of each, where its answers along the axis go. mask, segments, keys, second: messages of mask_message and so on;
+    parameters: those of ops."""
+    packed = b"".join(varint(number_of(EVERY_OP, op)) for op in ops)
     out = uint_field(1, number_of(DTYPES, dtype)) + bytes_field(2, packed)
     out += bytes_field(3, source) if source is not None else b""
     for number, value in ((4, nan), (5, number_of(DTYPES, result_dtype)), (6, ddof), (7, overflow)):
@@ -200,14 +229,19 @@ def reduce_message(dtype, ops, source, nan=0, result_dtype=0, ddof=0, overflow=0
     out += uint_field(9, 1) if partial else b""
     out += uint_field(10, first) if first else b""
     out += bytes_field(11, kernel.encode()) if kernel else b""
+    out += b"".join(bytes_field(12, p) for p in parameters)
+    out += bytes_field(13, second) if second is not None else b""
+    out += bytes_field(14, mask) if mask is not None else b""
+    out += bytes_field(15, segments) if segments is not None else b""
     for op, region, offset in outputs:
         out += bytes_field(17, uint_field(1, op) + uint_field(2, region) + uint_field(3, offset))
     out += uint_field(18, 1) if statuses else b""
-    return out + (uint_field(19, 1) if unplaced else b"")
+    out += uint_field(19, 1) if unplaced else b""
+    return out + (bytes_field(20, keys) if keys is not None else b"")
 
 
 def merge_message(ops, size=None, nan=0, result_dtype=0, ddof=0, overflow=0, partial=False):
-    out = bytes_field(1, b"".join(varint(number_of(OPS, op)) for op in ops))
+    out = bytes_field(1, b"".join(varint(number_of(EVERY_OP, op)) for op in ops))
     out += bytes_field(2, uint_field(2, 1) if size is None else uint_field(1, size))
     for number, value in ((3, nan), (4, number_of(DTYPES, result_dtype)), (5, ddof), (6, overflow), (7, int(partial))):
         out += uint_field(number, value) if value else b""

@@ -129,6 +129,7 @@ class Page(unittest.TestCase):
         with self.daemon.connect() as c, tempfile.TemporaryFile(dir=self.folder) as holes:
             holes.truncate(1 << 40)  # the daemon goes on by itself, however late this process is, until the call is cancelled
             call = c.start_descriptor("u8", ["sum"], holes.fileno())
+            c.ping()  # which is answered behind the call: a daemon that has not read the call yet ends at once
             self.daemon.process.terminate()
             self.browser.wait("document.getElementById('state').textContent == 'draining'")
             self.assertIn("running calls finish", self.browser.run("document.getElementById('state').title"))

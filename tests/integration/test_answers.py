@@ -4,7 +4,7 @@ import random
 import tempfile
 
 from cured_daemon import DaemonTest, main
-from cured_wire import FIRST_OPS, INPUTS, INVALID_ARGUMENT, OPS, OUT_OF_RANGE, SIZES, UNIMPLEMENTED
+from cured_wire import FIRST_OPS, INPUTS, INVALID_ARGUMENT, OPS, OUT_OF_RANGE, PAIRS, SIZES, UNIMPLEMENTED
 from expected import array_of, expect, expect_all, expect_tiled, oracle, plain
 from reasons import skip_part
 
@@ -54,6 +54,13 @@ class Inline(DaemonTest):
                     self.assert_sentence(answer.status, answer.status.code, op, dtype)
                 elif not (op == "prod" and dtype in oracle.FLOATS):  # a tree, not an exact value
                     self.assertEqual([expect(op, dtype, raw)], answer.keys(), "%s %s" % (op, dtype))
+
+    def test_ops_of_two_arrays_are_refused(self):
+        for name, number in PAIRS.items():
+            for ops in ([number], ["sum", number]):
+                answer = self.conn.inline("f32", ops, b"\0" * 12)
+                self.assertEqual(INVALID_ARGUMENT, answer.status.code)
+                self.assertIn("op %s is of two arrays, and only one is given" % name, answer.status.message)
 
     def test_result_types(self):
         r = random.Random(SEED + 3)

@@ -133,7 +133,8 @@ class Methods(GrpcTest):
             answer = self.cured.Reduce(unary(row[:count], axis=pb.Axis(outer=count, n=1, inner=1)), timeout=60)
             self.assertTrue((np.frombuffer(answer.results[0].value, "u8") == row[:count]).all())
             self.assertLess(answer.ByteSize(), 1 << 20)
-        ops = [op for op in pb.Op.keys() if op not in ("OP_UNSPECIFIED", "OP_BIT_AND", "OP_BIT_OR", "OP_BIT_XOR", "OP_PROD")]
+        ops = [op for op in pb.Op.keys() if op not in ("OP_UNSPECIFIED", "OP_BIT_AND", "OP_BIT_OR", "OP_BIT_XOR", "OP_PROD", "OP_QUANTILE", "OP_MEDIAN",
+                                                         "OP_DOT", "OP_SQDIST", "OP_AVERAGE")]
         for fields in ({"ops": ("sum",)}, {"ops": ("sum", "count"), "outer": 62501}, {"ops": ("max",), "outer": 500001, "statuses": True},
                        {"ops": [op[3:].lower() for op in ops], "outer": 10000}):
             outer = fields.pop("outer", 125001)

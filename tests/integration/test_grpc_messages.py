@@ -7,9 +7,10 @@ import time
 import grpc_client
 
 grpc_client.need("h2")
+from beside import in_turn  # noqa: E402
 from cured_daemon import DaemonTest, main, wait_for  # noqa: E402
-from cured_wire import (DEADLINE_EXCEEDED, INTERNAL, INVALID_ARGUMENT, UNIMPLEMENTED, bytes_field, first, parse, reduce_message,  # noqa: E402
-                        stream_input, uint_field)
+from cured_wire import (DATA_LOSS, DEADLINE_EXCEEDED, INTERNAL, INVALID_ARGUMENT, UNIMPLEMENTED, beside_message, bytes_field,  # noqa: E402
+                        first, keys_message, mask_message, parameter_message, parse, reduce_message, segments_message, stream_input, uint_field)
 from http2 import (CANCEL, INFO, MERGE, REDUCE, STREAM, Http2, data, data_chunk, field, head_chunk, headers, merge_request,  # noqa: E402
                    message, reduce_request, request_headers, reset)
 
@@ -44,6 +45,161 @@ class Messages(DaemonTest):
         self.assertEqual(code, answer.status()[0], answer.status()[1])
         for word in words:
             self.assertIn(word, answer.status()[1])
+
+    def test_masks_cut_at_every_byte(self):
+        """Beside the array, before it in data, and in pieces of a stream."""
+        mask, bits, kept = mask_message(beside_message(3)), mask_message(beside_message(3), True, 2), b"\1\0\7"
+        one = reduce_message("u8", ["sum", "max"], None, mask=mask)
+        two = reduce_message("u8", ["sum", "max"], None, mask=bits)
+        head = message(bytes_field(1, two))
+        for path, body in ((REDUCE, message(one + bytes_field(63, kept) + bytes_field(100, ARRAY))),
+                           (REDUCE, message(two + bytes_field(63, b"\x14") + bytes_field(100, ARRAY))),
+                           (REDUCE, message(one + bytes_field(100, kept + ARRAY))),
+                           (STREAM, head + message(data_chunk(b"\x14" + ARRAY[:1])) + message(data_chunk(ARRAY[1:]))),
+                           (STREAM, head + message(data_chunk(b"\x14")) + message(data_chunk(ARRAY)))):
+            for cut in range(len(body) + 1):
+                stream = self.next(path)
+                self.client.send(data(stream, body[:cut]))
+                if random.random() < 0.3:
+                    self.client.ping()
+                self.client.send(data(stream, body[cut:], True))
+                self.right(stream, path, (4, 3))
+
+    def test_long_masks(self):
+        """Longer than what is gathered, than a slab, and than a window."""
+        array = bytes(range(200)) * 20000
+        keeps = b"\1\0" * (len(array) // 2)
+        want = (sum(array[::2]), 198)
+        mask = mask_message(beside_message(len(array)))
+        for path, body in ((REDUCE, message(reduce_message("u8", ["sum", "max"], None, mask=mask) + bytes_field(63, keeps) + bytes_field(100, array))),
+                           (STREAM, message(bytes_field(1, reduce_message("u8", ["sum", "max"], None, mask=mask))) + message(data_chunk(keeps + array)))):
+            stream = self.next(path)
+            self.client.upload(stream, body)
+            self.right(stream, path, want)
+
+    def test_masks_that_are_wrong(self):
+        mask = mask_message(beside_message(3))
+        one = reduce_message("u8", ["sum"], None, mask=mask)
+        for body, code, *words in (
+                (one + bytes_field(100, ARRAY), DATA_LOSS, "3 bytes, END came after 3|mask"), (one, DATA_LOSS, "mask"),
+                (one + bytes_field(63, b"\1\1\1") + bytes_field(100, ARRAY + b"\1"), INVALID_ARGUMENT, "mask", "3 elements"),
+                (one + bytes_field(63, b"\1\1\1\1") + bytes_field(100, ARRAY), INVALID_ARGUMENT, "beside: it has 4 bytes, and what the request names there takes 3"),
+                (one + bytes_field(63, b"\1\1\1"), INVALID_ARGUMENT, "mask", "0 bytes"),
+                (one + bytes_field(100, ARRAY) + bytes_field(63, b"\1\1\1"), INVALID_ARGUMENT, "last field"),
+                (one + bytes_field(63, b"\1\1\1") * 2 + bytes_field(100, ARRAY), INVALID_ARGUMENT, "last field"),
+                (REQUEST[:-6] + bytes_field(63, b"\1") + bytes_field(100, ARRAY), INVALID_ARGUMENT, "beside"),
+                (reduce_message("u8", ["sum"], None, mask=mask_message(beside_message(3, 7))) + bytes_field(100, ARRAY), INVALID_ARGUMENT, "native"),
+                (reduce_message("u8", ["sum"], None, mask=b"") + bytes_field(100, ARRAY), INVALID_ARGUMENT, "Mask")):
+            stream = self.next(REDUCE)
+            self.client.send(data(stream, message(body), True))
+            got, text = self.client.answer(stream).status()
+            self.assertIn(got, (code, INVALID_ARGUMENT), text)
+            self.assertTrue(any(part in text for word in words for part in word.split("|")), text)
+        self.wrong(STREAM, message(bytes_field(1, one + bytes_field(63, b"\1"))), INVALID_ARGUMENT, "beside", "ReduceChunk.data")
+        self.wrong(STREAM, message(bytes_field(1, one)) + message(data_chunk(b"\1\1")), DATA_LOSS, "mask", "END came after 2")
+
+    def test_segments(self):
+        """Offsets beside the array, alone and behind a mask, cut at every byte; what is wrong with them."""
+        said, borders = segments_message(beside_message(3), "i32"), struct.pack("<3i", 0, 1, 3)
+        plain_one = reduce_message("u8", ["sum", "max"], None, segments=said)
+        masked = reduce_message("u8", ["sum", "max"], None, segments=said, mask=mask_message(beside_message(3)))
+        for asked, beside, sums, most in ((plain_one, borders, (1, 5), (1, 3)), (masked, b"\1\1\0" + borders, (1, 2), (1, 2))):
+            body = message(asked + bytes_field(63, beside) + bytes_field(100, ARRAY))
+            for cut in range(len(body) + 1):
+                stream = self.next(REDUCE)
+                self.client.send(data(stream, body[:cut]))
+                self.client.send(data(stream, body[cut:], True))
+                self.right(stream, REDUCE, (sums[0] + (sums[1] << 64), most[0] + (most[1] << 8)))
+            stream = self.next(STREAM)
+            self.client.send(data(stream, message(bytes_field(1, asked)) + message(data_chunk(beside + ARRAY[:1])) + message(data_chunk(ARRAY[1:])), True))
+            answer = self.client.answer(stream)
+            self.assertEqual((0, ""), answer.status())
+            parts = [parse(first(parse(part), 1, b"")) for part in answer.messages()[:-1]]
+            self.assertEqual({0: struct.pack("<2Q", *sums), 1: bytes(most)}, {first(p, 1): bytes(first(p, 3)) for p in parts})
+        for beside, code, *words in ((borders[:11], INVALID_ARGUMENT, "beside: it has 11 bytes, and what the request names there takes 12"),
+                                     (borders + b"\0", INVALID_ARGUMENT, "beside"),
+                                     (struct.pack("<3i", 0, 2, 1), INVALID_ARGUMENT, "offsets[2] is 1, below the 2 before it"),
+                                     (struct.pack("<3i", 0, 2, 4), INVALID_ARGUMENT, "offsets: the last is 4, and 3 elements came")):
+            stream = self.next(REDUCE)
+            self.client.send(data(stream, message(plain_one + bytes_field(63, beside) + bytes_field(100, ARRAY)), True))
+            got, text = self.client.answer(stream).status()
+            self.assertEqual(code, got)
+            self.assertIn(words[0], text)
+        named = reduce_message("u8", ["sum"], None, segments=segments_message(beside_message(3, 7), "i32"))
+        self.wrong(REDUCE, message(named + bytes_field(100, ARRAY)), INVALID_ARGUMENT, "offsets", "native")
+        many = reduce_message("u8", ["sum"], None, segments=segments_message(beside_message(200000), "i32"))
+        self.wrong(REDUCE, message(many + bytes_field(100, ARRAY)), INVALID_ARGUMENT, "offsets: they ask", "ReduceStream")
+
+    def test_pairs(self):
+        """The second array in turn with the first, cut at every byte, and in several blocks."""
+        asked = reduce_message("u8", ["dot", "sqdist"], None, second=beside_message(3))
+        other, head = bytes([5, 0, 7]), message(bytes_field(1, asked))
+        for path, body in ((REDUCE, message(asked + bytes_field(100, ARRAY + other))),
+                           (STREAM, head + message(data_chunk(ARRAY[:1])) + message(data_chunk(ARRAY[1:] + other[:1])) + message(data_chunk(other[1:])))):
+            for cut in range(len(body) + 1):
+                stream = self.next(path)
+                self.client.send(data(stream, body[:cut]))
+                self.client.send(data(stream, body[cut:], True))
+                self.right(stream, path, (26, 36))
+        x, y = bytes(range(200)) * 5000, bytes(range(100, 200)) * 10000
+        asked = reduce_message("u8", ["dot", "sqdist"], None, second=beside_message(len(x)))
+        want = (sum(a * b for a, b in zip(x, y)), sum((a - b) ** 2 for a, b in zip(x, y)))
+        for path, body in ((REDUCE, message(asked + bytes_field(100, in_turn(x, y)))),
+                           (STREAM, message(bytes_field(1, asked)) + message(data_chunk(in_turn(x, y))))):
+            stream = self.next(path)
+            self.client.upload(stream, body)
+            self.right(stream, path, want)
+        short = reduce_message("u8", ["dot"], None, second=beside_message(3))
+        self.wrong(REDUCE, message(short + bytes_field(100, ARRAY + b"12")), DATA_LOSS, "second: 3 bytes were declared, END came after 2")
+        self.wrong(REDUCE, message(short + bytes_field(100, ARRAY + b"1234")), INVALID_ARGUMENT, "second: it has 3 elements, more bytes came")
+        self.wrong(REDUCE, message(short + bytes_field(63, b"123") + bytes_field(100, ARRAY)), INVALID_ARGUMENT, "beside: it has 3 bytes")
+        self.wrong(REDUCE, message(reduce_message("u8", ["dot"], None, second=beside_message(3, 7)) + bytes_field(100, ARRAY)), INVALID_ARGUMENT, "second", "native")
+        self.wrong(REDUCE, message(reduce_message("u8", ["dot"], None) + bytes_field(100, ARRAY)), INVALID_ARGUMENT, "second: op dot is of two arrays")
+        self.wrong(REDUCE, message(reduce_message("u8", ["sum"], None, second=beside_message(3)) + bytes_field(100, ARRAY + ARRAY)), INVALID_ARGUMENT, "second: op sum")
+
+    def test_quantiles(self):
+        """In one message and as a stream, cut at every byte; of an array whose length only its end says."""
+        asked = reduce_message("u8", ["quantile", "median", "sum"], None, parameters=[parameter_message(0, 1.0, 1)])
+        head = message(bytes_field(1, asked))
+        floats = [int.from_bytes(struct.pack("<d", v), "little") for v in (3, 2)]
+        for path, body in ((REDUCE, message(asked + bytes_field(100, ARRAY))),
+                           (STREAM, head + message(data_chunk(ARRAY[:1])) + message(data_chunk(ARRAY[1:])))):
+            for cut in range(len(body) + 1):
+                stream = self.next(path)
+                self.client.send(data(stream, body[:cut]))
+                self.client.send(data(stream, body[cut:], True))
+                self.right(stream, path, floats + [6])
+        long = bytes(range(100)) * 30000
+        for path, body in ((REDUCE, message(asked + bytes_field(100, long))), (STREAM, head + message(data_chunk(long)))):
+            stream = self.next(path)
+            self.client.upload(stream, body)
+            self.right(stream, path, [int.from_bytes(struct.pack("<d", v), "little") for v in (99, 49.5)] + [sum(long)])
+        self.wrong(REDUCE, message(reduce_message("u8", ["quantile"], None, parameters=[parameter_message(0, 1.5)]) + bytes_field(100, ARRAY)),
+                   INVALID_ARGUMENT, "parameters[0] is 1.5")
+        self.wrong(REDUCE, message(reduce_message("u8", ["quantile"], None, parameters=[parameter_message(3, 1)]) + bytes_field(100, ARRAY)),
+                   INVALID_ARGUMENT, "parameters[0].op is 3")
+        self.wrong(REDUCE, message(reduce_message("u8", ["sum", "sum"], None, parameters=[parameter_message(0, 1)]) + bytes_field(100, ARRAY)),
+                   INVALID_ARGUMENT, "twice")
+
+    def test_keys(self):
+        said, keys = keys_message(beside_message(3), 2, "u16"), struct.pack("<3H", 1, 0, 1)
+        asked = reduce_message("u8", ["sum", "max"], None, keys=said)
+        body = message(asked + bytes_field(63, keys) + bytes_field(100, ARRAY))
+        for cut in range(len(body) + 1):
+            stream = self.next(REDUCE)
+            self.client.send(data(stream, body[:cut]))
+            self.client.send(data(stream, body[cut:], True))
+            self.right(stream, REDUCE, (2 + (4 << 64), 2 + (3 << 8)))
+        stream = self.next(STREAM)
+        self.client.send(data(stream, message(bytes_field(1, asked)) + message(data_chunk(keys + ARRAY)), True))
+        parts = [parse(first(parse(part), 1, b"")) for part in self.client.answer(stream).messages()[:-1]]
+        self.assertEqual({0: struct.pack("<2Q", 2, 4), 1: b"\2\3"}, {first(p, 1): bytes(first(p, 3)) for p in parts})
+        self.wrong(REDUCE, message(asked + bytes_field(63, struct.pack("<3H", 0, 1, 2)) + bytes_field(100, ARRAY)), INVALID_ARGUMENT, "keys: number 2 is 2")
+        self.wrong(REDUCE, message(asked + bytes_field(63, keys) + bytes_field(100, ARRAY + b"4")), INVALID_ARGUMENT, "keys: the input of their rows has 3")
+        named = reduce_message("u8", ["sum"], None, keys=keys_message(beside_message(3, 7), 2, "u16"))
+        self.wrong(REDUCE, message(named + bytes_field(100, ARRAY)), INVALID_ARGUMENT, "keys", "native")
+        many = reduce_message("u8", ["sum"], None, keys=keys_message(beside_message(3), 200000, "u16"))
+        self.wrong(REDUCE, message(many + bytes_field(63, keys) + bytes_field(100, ARRAY)), INVALID_ARGUMENT, "keys: they ask", "ReduceStream")
 
     def test_cut_at_every_byte(self):
         chunks = message(head_chunk("u8", ["sum", "max"])) + message(data_chunk(ARRAY[:1])) + message(data_chunk(ARRAY[1:]))

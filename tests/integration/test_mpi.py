@@ -117,6 +117,26 @@ class Answers(MpiTest):
         path = self.file("i.npy", npy("<i8", "(9000,)", struct.pack("<9000q", *values)))
         self.same_as_client("reduce", path, "--ops", "sum,prod,bit_xor,argmax", "--overflow", "wrap", ranks=(2, 7))
 
+    def test_medians_of_many_files(self):
+        """By reads that all ranks make: of slices, of deflated members that one rank takes, of big-endian files."""
+        parts = [self.floats(count) for count in (50000, 3, 0, 20000)]
+        paths = [self.file("median%d.f32" % k, part) for k, part in enumerate(parts)]
+        turned = struct.pack(">20000f", *struct.unpack("<20000f", parts[3]))
+        paths.append(self.file("median.npy", npy(">f4", "(20, 1000)", turned, fortran=True)))
+        with zipfile.ZipFile(os.path.join(self.folder, "median.npz"), "w", zipfile.ZIP_DEFLATED) as z:
+            z.writestr("x.npy", npy("<f4", "(50000,)", parts[0]))
+        whole = self.file("medians.f32", b"".join(parts + [parts[3], parts[0]]))
+        paths.append(os.path.join(self.folder, "median.npz:x"))
+        for asked in (("median",), ("reduce", "--ops", "quantile,median", "--q", "0,0.123,1", "--method", "midpoint")):
+            self.same(self.client(asked[0], whole, *asked[1:]), asked[0], *paths, *asked[1:], ranks=(1, 3, 7))
+        self.same(b"nan\n", "median", paths[2], ranks=(2,))
+        for code, words, arguments in ((64, "several reads, sum by one", ("reduce", *paths, "--ops", "median,sum")),
+                                       (64, "--partial: op median has none", ("median", *paths, "--partial", "--output", os.path.join(self.folder, "m.crp"))),
+                                       (66, "gone: No such file", ("median", paths[0], os.path.join(self.folder, "gone")))):
+            got, out, err = self.run_mpi(3, *arguments)
+            self.assertEqual((code, b"", 1), (got, out, len(err)), err)
+            self.assertIn(words, err[0])
+
     def test_many_files_are_one_array(self):
         """Raw and .npy, big-endian, packed and empty ones, in the order they are given."""
         parts = [self.floats(n) for n in (10000, 0, 33, 50001, 4096)]

@@ -183,6 +183,56 @@ def power_sum(op, x):
     return sum((abs(v) if magnitude else v) ** exponent for v in x)
 
 
+def in_order(dtype, raw):
+    """(numbers, NaNs): of each number, by rank, its value (a Fraction, or an infinity) and whether it has a sign."""
+    if dtype in INTS:
+        return [(Fraction(v), v < 0) for v in sorted(integers(dtype, raw))], 0
+    f = floats(dtype, raw)
+    keep = [i for i in range(len(f.bits)) if f.kind[i] != "nan"]
+    unit = power(f.grid)
+    infinite = {"+inf": math.inf, "-inf": -math.inf}
+    return [(infinite.get(f.kind[i]) or f.unit[i] * unit, bool(f.bits[i] >> (f.width - 1)))
+            for i in sorted(keep, key=lambda i: float_order(f, i))], len(f.bits) - len(keep)
+
+
+def between(method, place):
+    """The ranks that a place lies between, and the share of the upper one."""
+    low = place.numerator // place.denominator
+    rest = place - low
+    if method == "lower" or rest == 0:
+        return low, low, Fraction(0)
+    if method == "higher":
+        return low + 1, low + 1, Fraction(0)
+    if method == "nearest":
+        half = Fraction(1, 2)
+        near = low + 1 if rest > half or (rest == half and low % 2 == 1) else low
+        return near, near, Fraction(0)
+    return low, low + 1, Fraction(1, 2) if method == "midpoint" else rest
+
+
+def quantiles(dtype, raw, asked, nan="propagate", result=None):
+    """The bits, in type result, of the answer to each (share, method)."""
+    result = result or "f64"
+    numbers, nans = in_order(dtype, raw)
+    found = []
+    for share, method in asked:
+        if not numbers or (nans and nan == "propagate"):
+            found.append(nan_bits(result))
+            continue
+        low, high, weight = between(method, Fraction(share) * (len(numbers) - 1))
+        (a, a_signed), (b, b_signed) = numbers[low], numbers[high]
+        ends = [x for x in (a, b) if x in (math.inf, -math.inf)]
+        if len(set(ends)) == 2:
+            found.append(nan_bits(result))
+        elif ends:
+            found.append(inf_bits(result, ends[0] < 0))
+        else:
+            value = a * (1 - weight) + b * weight
+            zero = int(a_signed and b_signed) << (8 * SIZES[result] - 1)
+            found.append(rounded(result, value) if value else zero)
+    return found
+
+
 def answer_int(op, dtype, raw, result, ddof, overflow):
     x = integers(dtype, raw)
     n, size = len(x), SIZES[dtype]
@@ -218,6 +268,8 @@ def answer_int(op, dtype, raw, result, ddof, overflow):
     if op == "mean":
         result = result or "f64"
         return float_result(result, rounded(result, Fraction(sum(x), n)) if n else nan_bits(result))
+    if op == "ptp":
+        return integer_result(op, dtype, max(x) - min(x), result) if n else ("error", "INVALID_ARGUMENT", op)
     if op in ("norm2", "var", "std"):
         result = result or "f64"
         squares = sum(v * v for v in x)
@@ -384,6 +436,17 @@ def answer_float(op, dtype, raw, nan, result, ddof):
     if op in ("min", "max", "argmin", "argmax"):
         return float_extremum(op, f, dtype, n, nan, keep)
     poisoned = nan == "propagate" and count_nan > 0
+    if op == "ptp":
+        result = result or "f64"
+        if poisoned:
+            return float_result(result, nan_bits(result))
+        if not keep:
+            return ("error", "INVALID_ARGUMENT", op)
+        if any(f.kind[i] != "num" for i in keep):
+            same = len({f.kind[i] for i in keep}) == 1
+            return float_result(result, nan_bits(result) if same else inf_bits(result, False))
+        units = [f.unit[i] for i in keep]
+        return float_result(result, rounded(result, (max(units) - min(units)) * power(f.grid)))
     pinf, ninf = "+inf" in f.kind, "-inf" in f.kind
     if op == "norminf":
         if poisoned:

@@ -22,7 +22,7 @@ from property import DTYPE_IDS, ONLY, OP_IDS  # noqa: E402
 OPS = list(OP_IDS)
 BATCH = 50
 INT_SUMS = ops_table.EXACT_SUMS
-EXTREMA = ("min", "max", "argmin", "argmax")
+EXTREMA = ("min", "max", "argmin", "argmax", "ptp")
 
 
 def make_shape(r):
@@ -99,11 +99,15 @@ def expected(c, op, column):
         return want[2]
     if want[0] == "between":
         return want[1:]
-    if op in EXTREMA and len(column):  # nothing but NaNs, which are skipped
-        if op.startswith("arg"):
-            return b"\xff" * 8
-        return oracle.pack(dtype, oracle.nan_bits(dtype))
+    if want[1] == "INVALID_ARGUMENT" and len(column):  # nothing but NaNs, which are skipped
+        return nan_of(op, dtype, result)
     return None
+
+
+def nan_of(op, dtype, result):
+    """What stands where all elements are NaNs, which are skipped."""
+    dtype = (result or "f64") if op == "ptp" else dtype
+    return b"\xff" * 8 if op.startswith("arg") else oracle.pack(dtype, oracle.nan_bits(dtype))
 
 
 def agrees(got, want):

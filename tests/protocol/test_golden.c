@@ -150,12 +150,6 @@ static size_t call_info(uint8_t *out) {
     return cr_wire_pack_call(&m, out, CAP);
 }
 
-static size_t floats(uint8_t *out) {
-    static const uint8_t bytes[] = {0, 0, 0x80, 0x3f, 0, 0, 0, 0x40, 0, 0, 0x40, 0x40};
-    memcpy(out, bytes, sizeof bytes);
-    return sizeof bytes;
-}
-
 static size_t one_byte(uint8_t *out) {
     out[0] = 0xff;
     return 1;
@@ -325,6 +319,15 @@ static const struct golden {
      call_again},
     {"call-axis", CLIENT, {.type = CR_FRAME_CALL, .stream = 11}, call_axis, call_again},
     {"call-axis-statuses", CLIENT, {.type = CR_FRAME_CALL, .stream = 28}, golden_call_axis_statuses, call_again},
+    {"call-mask", CLIENT, {.type = CR_FRAME_CALL, .stream = 33}, golden_call_mask, golden_call_beside_again},
+    {"call-segments", CLIENT, {.type = CR_FRAME_CALL, .stream = 35}, golden_call_segments, golden_call_beside_again},
+    {"call-keys", CLIENT, {.type = CR_FRAME_CALL, .stream = 37}, golden_call_keys, golden_call_beside_again},
+    {"call-parameters",
+     CLIENT,
+     {.type = CR_FRAME_CALL, .stream = 41},
+     golden_call_parameters,
+     golden_call_parameters_again},
+    {"call-second", CLIENT, {.type = CR_FRAME_CALL, .stream = 39}, golden_call_second, golden_call_beside_again},
     {"call-axis-outputs",
      CLIENT,
      {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 29},
@@ -347,7 +350,11 @@ static const struct golden {
     WHOLE_CALL("call-slow-log", 0, 4, golden_call_slow_log),
     WHOLE_CALL("call-config", 0, 6, golden_call_config),
     {"call-reload", CLIENT, {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 5}, golden_call_reload, call_again},
-    {"data-end", CLIENT, {.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 1}, floats, copy},
+    {"data-end", CLIENT, {.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 1}, golden_floats, copy},
+    {"data-mask", CLIENT, {.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 33}, golden_masked_floats, copy},
+    {"data-segments", CLIENT, {.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 35}, golden_cut_floats, copy},
+    {"data-keys", CLIENT, {.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 37}, golden_grouped_floats, copy},
+    {"data-second", CLIENT, {.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 39}, golden_paired_floats, copy},
     {"data", CLIENT, {.type = CR_FRAME_DATA, .stream = 1}, one_byte, copy},
     {"data-empty-end", CLIENT, {.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 9}, nothing, copy},
     {"cancel", CLIENT, {.type = CR_FRAME_CANCEL, .stream = 5}, nothing, copy},

@@ -100,6 +100,32 @@ class Tensors(Either):
             self.assert_same(by.sum(t.cuda()), cured.sum(t))
             self.assert_same(by.argmax(t.cuda()), cured.argmax(t))
 
+    def test_float8(self):
+        torch = self.torch()
+        for kind in (torch.float8_e4m3fn, torch.float8_e5m2):
+            t = (torch.randn(300, 70) * 20).to(kind)
+            for by in (cured, client):
+                for op in ("sum", "norm2", "std", "max", "argmin", "count_nan", "count_inf", "digest"):
+                    one = getattr(by, op)
+                    self.assert_same(one(t.cuda()), getattr(cured, op)(t), "%s %s" % (op, kind))
+                for axis in (0, 1):
+                    for op in ("mean", "min", "argmax", "norm1"):
+                        self.assert_arrays(getattr(by, op)(t.cuda(), axis=axis), getattr(cured, op)(t, axis=axis), "%s %s" % (op, kind))
+                self.assert_same(by.sum([t.cuda(), t[3:9].cuda(), t[:1].cuda()]), cured.sum([t, t[3:9], t[:1]]))
+            out = torch.zeros(300, dtype=torch.float32, device="cuda")
+            self.assertIs(cured.sum(t.cuda(), axis=1, out=out), out)
+            self.assert_arrays(out.cpu().numpy(), cured.sum(t, axis=1, dtype="f4"))
+            out = torch.zeros(300, dtype=kind, device="cuda")
+            self.assertIs(cured.max(t.cuda(), axis=1, out=out), out)
+            self.assert_arrays(out.float().cpu().numpy(), cured.max(t, axis=1))
+            whole = torch.zeros((), dtype=torch.float64, device="cuda")
+            self.assertIs(cured.norm2(t.cuda(), out=whole), whole)
+            self.assertEqual(whole.item(), cured.norm2(t))
+            from cured import torch as of_models
+            stats = of_models.stats({"a": t.cuda(), "b": t[:7].cuda()})
+            self.assertEqual([cured.max(t), cured.max(t[:7])], [stats["a"].max, stats["b"].max])
+            self.assertEqual(cured.digest(t), of_models.digest(t.cuda()))
+
     def test_regions_live_as_long_as_their_tensors(self):
         for make in self.each():
             gc.collect()

@@ -9,6 +9,7 @@ import unittest
 import numpy
 
 import cured
+import support
 from support import Case
 
 PATH = os.environ.get("CURED_CUDA_LIBRARY", "")
@@ -75,6 +76,22 @@ class Borrowed(Tensor):
         values = self.memory, 2, 0, self.ndim, code, 8 * self.dtype.itemsize, 1, self.sizes, None, 0
         for (name, _), value in zip(DLTensor._fields_, values):
             setattr(to, name, value)
+
+
+class Eight(Borrowed):
+    """Bytes that are floats, as torch hands on its float8 types: NumPy has none."""
+
+    def __init__(self, array, code):
+        super().__init__(array)
+        self.code = code
+
+    def describe(self, to):
+        super().describe(to)
+        to.code = self.code
+
+    @property
+    def __cuda_array_interface__(self):
+        raise AttributeError("no such type")
 
 
 def exchange():
@@ -217,16 +234,76 @@ class Here(Case):
 
     def test_refused(self):
         t = Tensor(random((3, 4), "f4"))
-        for word, call in (("initial", lambda: cured.sum(t, initial=1)), ("where", lambda: cured.sum(t, where=numpy.ones((3, 4), "?"))),
+        for word, call in (("initial", lambda: cured.sum(t, initial=1)), ("where: the mask of a CUDA tensor is a bool tensor", lambda: cured.sum(t, where=numpy.ones((3, 4), "?"))),
                            ("first", lambda: cured.sum(t, first=3)), ("AsyncClient|list", lambda: cured.reduce([t], "sum", axis=0)),
-                           ("overflow", lambda: cured.sum(t, overflow="wrap"))):
-            with self.assertRaisesRegex((TypeError, ValueError), word):
+                           ("overflow", lambda: cured.sum(t, overflow="wrap")),
+                           ("op median is not answered of device memory yet: .*host memory", lambda: cured.median(t)),
+                           ("op quantile is not answered of device memory", lambda: cured.quantile(t, [0.1, 0.2], axis=0)),
+                           ("op median is not answered of device memory", lambda: cured.reduce_each([t, t], "sum,median"))):
+            with self.assertRaisesRegex((TypeError, ValueError, NotImplementedError), word):
                 call()
         t.strides = None
         t.shape = (2, 2)
         gaps = type("Gaps", (), {"__cuda_array_interface__": dict(t.__cuda_array_interface__, strides=(16, 4), shape=(3, 2))})()
         with self.assertRaisesRegex(ValueError, "contiguous"):
             cured.sum(gaps)
+
+    def test_masks(self):
+        """Whole arrays and their masks at any alignment, under each op that takes one."""
+        def part(tensor, first, n):
+            told = dict(tensor.__cuda_array_interface__, shape=(n,), data=(tensor.memory + first * tensor.dtype.itemsize, False))
+            return type("Part", (), {"__cuda_array_interface__": told, "whole": tensor})()
+
+        draw = numpy.random.default_rng(5)
+        ops = "sum mean norm1 sumsq norm2 var std count count_nonzero count_nan count_inf".split()
+        for dtype in TYPES:
+            for n in (0, 1, 5, 17, 300, 4099, 70001):
+                a, m = random((n + 16,), dtype, n), draw.random(n + 16) < draw.choice([0, 0.01, 0.5, 0.99, 1])
+                if a.dtype.kind == "f" and n > 16:
+                    a[draw.integers(0, n, 3)] = [numpy.nan, numpy.inf, -0.0]
+                t, mask = Tensor(a), Tensor(m)
+                for first, begin in ((0, 0), (int(draw.integers(16)), int(draw.integers(16)))):
+                    mine, kept = a[first:first + n], m[begin:begin + n]
+                    for op in ops:
+                        def answer(call):
+                            try:
+                                return repr(call())
+                            except (ValueError, TypeError, OverflowError) as error:
+                                return str(error)
+                        want = answer(lambda: getattr(cured, op)(mine, where=kept))
+                        self.assertEqual(want, answer(lambda: getattr(cured, op)(part(t, first, n), where=part(mask, begin, n))),
+                                         (dtype, op, n, first, begin))
+                want = cured.reduce(a, "sum,count_nonzero", where=m)
+                self.assertEqual(repr(want), repr(cured.reduce(t, "sum,count_nonzero", where=mask)))
+
+    def test_masks_cross(self):
+        a, m = random((6, 50), "f4"), numpy.random.default_rng(3).random((6, 50)) < 0.5
+        t, mask, out = Tensor(a), Tensor(m), Tensor(numpy.zeros((), "f8"))
+        want = cured.sum(a, where=m, dtype="f8")
+        self.assertEqual(want, cured.sum(t, where=mask, dtype="f8"))
+        self.assertIs(out, cured.sum(t, where=mask, dtype="f8", out=out))
+        self.assertEqual(want, out.host()[()])
+        mine = numpy.zeros((), "f4")
+        cured.sum(t, where=mask, out=mine)
+        self.assertEqual(numpy.asarray(cured.sum(a, where=m, dtype="f4"), "f4"), mine[()])
+        self.assertEqual(cured.var(a, where=m, ddof=2, nan="skip"), cured.var(t, where=mask, ddof=2, nan="skip"))
+        self.assertEqual(repr(cured.reduce_each([a, a], "sum,mean", where=m)), repr(cured.reduce_each([t, t], "sum,mean", where=mask)))
+        one = Tensor(m[0])
+        stream = ctypes.c_void_p()
+        CUDA.cudaStreamCreateWithFlags(ctypes.byref(stream), 1)
+        for said, call in (("op max is not answered yet.*t.mask", lambda: cured.max(t, where=mask)),
+                           ("op digest", lambda: cured.digest(t, where=mask)),
+                           ("without axis, offsets or partial", lambda: cured.sum(t, where=mask, axis=0)),
+                           ("without axis, offsets or partial", lambda: cured.partial(t, "sum", where=mask)),
+                           ("its shape and its strides", lambda: cured.sum(t, where=one)),
+                           ("is a bool tensor", lambda: cured.sum(t, where=Tensor(a))),
+                           ("two streams", lambda: cured.sum(t, where=Tensor(m, stream.value))),
+                           ("where", lambda: cured.sum([t, t], where=mask)),
+                           ("without axis, offsets or partial", lambda: cured.sum(Tensor(a[0]), where=one, offsets=[0, 3, 9])),
+                           ("where|keys", lambda: cured.sum(t, where=mask, keys=numpy.zeros(300, "i4"), groups=1)),
+                           ("GPU", lambda: cured.sum(a, where=mask))):
+            with self.assertRaisesRegex((TypeError, ValueError, NotImplementedError), said, msg=said):
+                call()
 
     def test_the_order_of_a_stream(self):
         """A slow writer ahead, a writer behind, and a reader of the answer."""
@@ -292,6 +369,36 @@ class Here(Case):
         Borrowed.now = None
         CUDA.cudaStreamSynchronize(stream)
         CUDA.cudaStreamDestroy(stream)
+
+    def test_floats_of_one_byte(self):
+        shape, r = (60, 70), numpy.random.default_rng(8)
+        for code, nan in ((10, 127), (12, 126)):
+            for specials in (False, True):
+                a = r.integers(0, 256, shape).astype("u1")
+                a[(a & 127) > 122] = 3
+                if specials:
+                    a[7, 9] = nan
+                host, t = support.Tensor(a.tobytes(), code, 8, shape), Eight(a, code)
+                for op in OPS:
+                    one = getattr(cured, op)
+                    self.assertEqual(outcome(lambda: one(host)), outcome(lambda: one(t)), (op, code))
+                    for axis in (0, 1):
+                        if op != "digest":
+                            self.assertEqual(outcome(lambda: one(host, axis=axis)), outcome(lambda: one(t, axis=axis)), (op, code, axis))
+                for ops in ("sum,max,std,count_nonzero,norm1", "argmin,sum,argmax", "sum,min,max,mean,count_nan"):
+                    self.assertEqual(outcome(lambda: cured.reduce(host, ops)), outcome(lambda: cured.reduce(t, ops)), (ops, code))
+                    self.assertEqual(outcome(lambda: cured.reduce([host, host], ops)), outcome(lambda: cured.reduce([t, t], ops)), (ops, code))
+                self.assertEqual(cured.partial(host, "sum,max"), cured.partial(t, "sum,max"))
+                for given, whole in ([t], host), ([t, t], [host, host]):
+                    out = Borrowed(numpy.zeros((), "f4"))
+                    self.assertTrue(cured._cured._cuda_to(given, ["norm2"], out))
+                    self.assertEqual(outcome(lambda: numpy.asarray(cured.norm2(whole, dtype="f4"), "f4")), outcome(lambda: out), code)
+                out = Eight(numpy.zeros(60, "u1"), code)
+                self.assertIs(cured.max(t, axis=1, out=out), out)
+                self.assertEqual(cured.max(host, axis=1).tobytes(), cured.max(Eight(out.host().reshape(60, 1), code), axis=1).tobytes())
+
+            least = numpy.full(2_200_000, 0xfe if code == 10 else 0xfb, "u1")  # its digits' carries reach the end of the sum's limbs
+            self.assertEqual(cured.sum(support.Tensor(least.tobytes(), code, 8, least.shape)), cured.sum(Eight(least, code)), code)
 
     def test_options_of_a_list(self):
         """In C as array by array: of NaNs, a result's type, ddof."""

@@ -224,6 +224,27 @@ class OnGpu(Tensor):
         self.device = type("Device", (), {"id": device})()
 
 
+class Options(Case):
+    """What counts elements, divides by a fraction or asks for nulls, as of the same array of the host."""
+
+    def test_as_of_the_host(self):
+        a = random((30, 8), "f4")
+        for name, ask in {
+            "min_count": lambda put: cured.sum(put(a), min_count=3), "too few": lambda put: cured.sum(put(a), min_count=999),
+            "along an axis": lambda put: cured.sum(put(a), axis=0, min_count=3), "nulls": lambda put: cured.max(put(a), nulls="error"),
+            "under a mask": lambda put: cured.sum(put(a), where=put(a > 0), min_count=3), "fraction": lambda put: cured.var(put(a), ddof=0.5),
+            "fraction of a list": lambda put: cured.std([put(a), put(a)], correction=1.5),
+        }.items():
+            self.assertEqual(outcome(lambda: ask(asarray)), outcome(lambda: ask(Tensor)), name)
+        for ask in (lambda out: cured.sum(Tensor(a), min_count=3, out=out), lambda out: cured.var(Tensor(a), ddof=0.5, out=out)):
+            out = Tensor(numpy.zeros(()))
+            self.assertIs(out, ask(out))
+        self.assertEqual(cured.var(a, ddof=0.5), float(out.host()))
+        for options in ({"axis": 0}, {"keepdims": True}):
+            with self.assertRaisesRegex(TypeError, r"ddof: along an axis of a CUDA tensor .* \(a.cpu\(\) or a.get\(\)\)"):
+                cured.var(Tensor(a), ddof=0.5, **options)
+
+
 class Gpus(Case):
     def test_grouped(self):
         arrays = [random((300 + k,), "f4", k) for k in range(6)]

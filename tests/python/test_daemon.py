@@ -72,6 +72,38 @@ class Client(DaemonTest, Case):
         self.assert_same(c.sum(a, where=a > 0), cured.sum(a[a > 0]))
         self.assertEqual(bytes(c.partial(a, ops, first=8192)), bytes(cured.partial(a, ops, first=8192)))
 
+    def test_under_a_mask(self):
+        """Heap arrays, shared memory and files, each beside its mask: the bits of this process."""
+        c, a = self.client(), sample(280_000).reshape(40, 100, 70)
+        shared = cured.empty(a.shape, "f4")
+        shared[...] = a
+        m = numpy.random.default_rng(3).random(a.shape) < 0.5
+        few = numpy.zeros(a.shape, "?")
+        few[4, ::7] = True
+        with tempfile.NamedTemporaryFile(suffix=".npy") as f:
+            numpy.save(f, a)
+            f.flush()
+            for x in (a, shared, a[::2], a.transpose(1, 2, 0), cured.file(f.name)):
+                shape = x.shape if x is not a[::2] else a[::2].shape
+                for where in (m, few, m[:1, :, :1]):
+                    if shape != a.shape:
+                        where = where[::2] if shape == (20, 100, 70) and len(where) > 1 else where if len(where) == 1 else where.transpose(1, 2, 0)
+                    if shape == (100, 70, 40) and where.shape == (1, 100, 1):
+                        where = where.reshape(100, 1, 1)
+                    for axis in (None, 0, (1, 2), -1):
+                        wanted = cured.reduce(x, "sum,count,prod,norm2", axis=axis, where=where, client=cured.Client("embedded:"))
+                        got = c.reduce(x, "sum,count,prod,norm2", axis=axis, where=where)
+                        for op in got:
+                            self.assert_arrays(got[op], wanted[op])
+                    self.assertEqual(cured.argmax(x, where=where), c.argmax(x, where=where))
+        self.assertEqual(bytes(cured.partial(a, "sum,max", where=m)), bytes(c.partial(a, "sum,max", where=m)))
+
+        async def ask():
+            async with cured.AsyncClient(self.daemon.address) as client:
+                return [await client.sum(x, axis=axis, where=m) for x in (a, shared) for axis in (None, 0, (1, 2))]
+        for answer, wanted in zip(asyncio.run(ask()), [cured.sum(a, axis=axis, where=m) for axis in (None, 0, (1, 2))] * 2):
+            self.assert_arrays(answer, wanted)
+
     def test_server(self):
         self.assertRegex(self.client().server, r"^cured/\d")
 
@@ -323,6 +355,29 @@ class Async(DaemonTest, Case):
 
         self.run_async(test)
 
+    def test_numpys_names(self):
+        """nansum and the others, minmax and percentile, as methods and by client=."""
+        a = numpy.array([[4.0, numpy.nan, 1.5], [2.0, -3.0, numpy.nan]])
+        ranked = ("nanmedian", "nanquantile", "nanpercentile", "percentile")
+
+        async def test(c, names):
+            for name in names:
+                more = (0.25,) if name == "nanquantile" else (25.0,) if name.endswith("percentile") else ()
+                for options in ({}, {"axis": 1}, {"axis": 0, "keepdims": True}):
+                    want = getattr(cured, name)(a, *more, **options)
+                    for got in (await getattr(c, name)(a, *more, **options), await getattr(cured, name)(a, *more, client=c, **options)):
+                        self.assertEqual(numpy.asarray(want).tobytes(), numpy.asarray(got).tobytes(), (name, options))
+            with self.assertRaisesRegex(TypeError, "AsyncClient takes no out"):
+                await c.nansum(a, axis=1, out=numpy.empty(2))
+
+        async def here():
+            async with cured.AsyncClient("embedded:") as c:
+                await test(c, ranked)
+
+        from cured import _nan
+        self.run_async(lambda c: test(c, [name for name in _nan.ASYNC if name not in ranked]))
+        asyncio.run(here())
+
     def test_many_at_once(self):
         arrays = [numpy.full(k * 37, k, "i4") for k in range(200)]
 
@@ -337,7 +392,7 @@ class Async(DaemonTest, Case):
             for call, error in ((lambda: c.min(b""), ValueError), (lambda: c.sum([1]), TypeError),
                                 (lambda: c.sum(b"1", axis=4), ValueError), (lambda: c.sum(b"1", initial=1), TypeError),
                                 (lambda: c.sum(b"1", client=cured.Client()), TypeError),
-                                (lambda: c.sum(numpy.ones((2, 2)), axis=0, where=numpy.ones((2, 2), "?")), TypeError),
+                                (lambda: c.sum(numpy.ones((2, 2)), axis=0, initial=1), TypeError),
                                 (lambda: c.sum(numpy.full((2, 2), 2**63 - 1), axis=0), OverflowError)):
                 with self.assertRaises(error):
                     await call()

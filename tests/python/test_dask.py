@@ -159,6 +159,89 @@ class Dask(Case):
         blocks = x.map_blocks(numpy.asarray).map_blocks(numpy.ma.masked_greater, 5, meta=numpy.empty((0, 0)))  # nobody knows before
         self.assertEqual(cured.sum(numpy.ma.masked_greater(a.data, 5)), cured.dask.reduce(blocks, "sum").compute(scheduler="synchronous").sum)
 
+    def test_quantiles(self):
+        """By counts that the tree adds up: on two processes, and, as searches travel between them, with every number of reads."""
+        for dtype, chunks in zip(("f8", "f4", ">f4", "i2", "u1"), CHUNKINGS):
+            a = floats(self.random, (30, 40, 7), False) if dtype[-2] == "f" else self.random.integers(0, 200, (30, 40, 7))
+            a = numpy.clip(a, -1e38, 1e38).astype(dtype)
+            x = dask.array.from_array(a, chunks=chunks)
+            self.check(a, ["median", "sum", "quantile"], chunks)
+            self.assert_arrays(cured.quantile(a, [[0.1, 0.9]], method="nearest"), cured.dask.quantile(x, [[0.1, 0.9]], method="nearest").compute())
+        self.assertEqual(cured.quantile(a, 0.3), cured.dask.quantile(x, 0.3, split_every=2).compute())
+        local = {"scheduler": "synchronous"}
+        self.assert_arrays(cured.quantile(a, numpy.linspace(0, 1, 70)), cured.dask.quantile(x, numpy.linspace(0, 1, 70)).compute(**local))
+        for axis, keepdims in ((0, False), (-1, True), ((0, 2), False), (None, True)):
+            for q in (0.25, [0.25, 0.75], [[0.5]]):
+                wanted, got = (f(y, q, axis, keepdims=keepdims, dtype="f4") for f, y in ((cured.quantile, a), (cured.dask.quantile, x)))
+                self.assertEqual(wanted.shape, got.shape)
+                self.assert_arrays(wanted, got.compute(**local))
+        nan = dask.array.from_array(numpy.array([3, numpy.nan, 1, 2]), chunks=1)
+        self.assertTrue(numpy.isnan(cured.dask.median(nan).compute(**local)) and numpy.isnan(cured.dask.median(nan[:0]).compute(**local)))
+        self.assertEqual(2.0, cured.dask.median(nan, nan="skip").compute(**local))
+        wanted = {"median": cured.median(a, dtype="f4"), "max": cured.max(a)}
+        self.assertEqual(wanted, dict(cured.dask.reduce(x, "median,max", dtype="f4").compute(**local)))
+
+    def test_masks(self):
+        a, keep = floats(self.random, (30, 40, 7), True), self.random.random((30, 40, 7)) < 0.6
+        for chunks in CHUNKINGS[1:4]:
+            x = dask.array.from_array(a, chunks=chunks)
+            for where in (keep, dask.array.from_array(keep, chunks=9), keep[:1, :, :1]):
+                mask = numpy.broadcast_to(numpy.asarray(where), a.shape)
+                ops = ["sum", "var", "argmax", "median", "count"]
+                wanted, got = cured.reduce(a, ops, where=mask), cured.dask.reduce(x, ops, where=where).compute(scheduler="synchronous")
+                for op in ops:
+                    self.assertTrue(same(wanted[op], got[op]), op)
+                got = cured.dask.reduce(x, ["mean", "quantile"], axis=1, where=where)
+                for op in got:
+                    self.assert_arrays(getattr(cured, op)(a, **({"q": 0.5} if op == "quantile" else {}), axis=1, where=mask),
+                                       got[op].compute(scheduler="synchronous"), op)
+        for words, where in (("mask of its own", keep), ("a bool array", 1)):
+            with self.assertRaisesRegex(TypeError, words):
+                cured.dask.sum(dask.array.ma.masked_array(x, keep) if "own" in words else x, where=where)
+
+    def test_keys(self):
+        """Groups whose rows lie in any chunks, of rows of several columns, under masks, with keys that are dropped."""
+        local, ops = {"scheduler": "synchronous"}, ["sum", "mean", "var", "norm2", "min", "argmax", "count", "count_nan", "any"]
+        for shape, chunks in (((400,), 37), ((60, 9), (7, 4)), ((30, 4, 7), ((0, 13, 0, 17), (4, 0), (3, 4)))):
+            a, keys = floats(self.random, shape, True), self.random.integers(0, 5, shape[0])
+            keep = self.random.random(shape) < 0.8
+            x = dask.array.from_array(a, chunks=chunks)
+            for options, more in (({}, {}), ({"where": keep}, {}), ({"nan": "skip", "ddof": 1}, {"split_every": 2}), ({"groups": 4, "drop": True}, {})):
+                options = {"groups": 5, **options}
+                wanted = cured.reduce(a, ops, keys=keys, **options)
+                got = cured.dask.reduce(x, ops, keys=dask.array.from_array(keys, chunks=11), **options, **more)
+                for op in ops:
+                    if isinstance(wanted._answers[op], Exception):  # a group may have nothing but NaNs in a column
+                        self.assertRaises(type(wanted._answers[op]), got[op].compute, **local)
+                        continue
+                    self.assertEqual(wanted[op].shape, got[op].shape)
+                    self.assert_arrays(wanted[op], got[op].compute(**local), (op, shape, options))
+        self.assert_arrays(wanted["sum"], got["sum"].compute())  # on two processes
+        i = self.random.integers(-9, 9, (50, 3))
+        keys = self.random.integers(0, 4, 50)
+        x = dask.array.from_array(i, chunks=(8, 2))
+        for op in ("sum", "prod", "bit_and", "max"):
+            options = {"keys": keys, "groups": 6, **({"overflow": "wrap"} if op == "prod" else {})}
+            if op == "max":  # of no elements
+                with self.assertRaisesRegex(ValueError, "max by key: max of no elements"):
+                    cured.dask.max(x, **options).compute(**local)
+                options["groups"] = 4
+            self.assert_arrays(getattr(cured, op)(i, **options), getattr(cured.dask, op)(x, **options).compute(**local), op)
+        with self.assertRaisesRegex(OverflowError, "sum by key"):
+            cured.dask.sum(dask.array.full(4, 2**63 - 1, chunks=2), keys=numpy.zeros(4, int), groups=1).compute(**local)
+        with self.assertRaisesRegex(ValueError, r"keys: number \d+ is 3, not one of 0 to 2; drop"):
+            cured.dask.sum(x, keys=keys, groups=3).compute(**local)
+        for words, options in (("how many there are", {"keys": keys}), ("an integer for each row", {"keys": keys[1:], "groups": 4}),
+                               ("an integer for each row", {"keys": keys * 1.0, "groups": 4}), ("not with axis", {"keys": keys, "groups": 4, "axis": 1}),
+                               ("groups: only with keys", {"groups": 4}), ("drop: only with keys", {"drop": True})):
+            with self.assertRaisesRegex((TypeError, ValueError), words):
+                cured.dask.sum(x, **options)
+        for op in ("digest", "median"):
+            with self.assertRaisesRegex((ValueError, NotImplementedError), "by key"):
+                getattr(cured.dask, op)(x, keys=keys, groups=4)
+        with self.assertRaises(AttributeError):
+            cured.dask.describe
+
     def test_axes_as_numpy_has_them(self):
         a = self.random.integers(0, 9, (6, 5, 4)).astype("f8")
         x = dask.array.from_array(a, chunks=(2, 3, 4))

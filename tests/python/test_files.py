@@ -65,8 +65,28 @@ class Plain(Files):
                             (lambda: cured.file(self.path(b"\x93NUMPY\1\0\x10\0{'descr': '<f4'")), ValueError)):
             with self.assertRaises(error):
                 call()
-        with self.assertRaises(TypeError):
-            cured.file(self.path(b"abc"), dtype="u8").sum(where=numpy.ones(3, "?"))
+        with self.assertRaisesRegex(ValueError, "broadcast"):
+            cured.file(self.path(b"abc"), dtype="u8").sum(where=numpy.ones(4, "?"))
+
+    def test_under_a_mask(self):
+        """Files of every kind: by descriptor, and in blocks; by the daemon and here."""
+        r = numpy.random.default_rng(5)
+        a = r.standard_normal((300, 7, 40)).astype("f4")
+        m = r.random(a.shape) < 0.4
+        paths = [self.path(name=name) for name in ("c.npy", "f.npy", "b.npy", "z.npz")]
+        numpy.save(paths[0], a)
+        numpy.save(paths[1], numpy.asfortranarray(a))
+        numpy.save(paths[2], a.astype(">f4"))
+        numpy.savez_compressed(paths[3], x=a)
+        paths[3] += ":x"
+        for path in paths:
+            f = cured.file(path)
+            for axis in (None, 0, (0, 1), -1):
+                for where in (m, m[:1], numpy.asfortranarray(m)):
+                    with self.subTest((path, axis, where.strides)):
+                        self.assert_arrays(f.sum(axis=axis, where=where), cured.sum(a, axis=axis, where=where))
+            self.assertEqual(cured.argmax(a, where=m), f.argmax(where=m))
+            self.assertEqual(bytes(cured.partial(a, "sum,max", where=m)), bytes(f.partial("sum,max", where=m)))
 
     def test_cut_file(self):
         path = self.path(name="cut.npy")

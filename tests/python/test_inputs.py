@@ -178,7 +178,7 @@ class Pandas(Case):
         s = self.fake("Series", dtype=keeps.dtype, ndim=1, to_numpy=lambda self, dtype=None: keeps)
         self.assertEqual(6.0, cured.sum(numpy.arange(5.0), where=s))
         missing = self.nullable(True)[0]
-        for mask, said in ((missing, "where: Int64 has missing values"), ([True], "where: list: an array is wanted"),
+        for mask, said in ((missing, "where: elements of it are missing: mask.fillna"), ([True], "where: list: an array is wanted"),
                            (7, "where: int: an array"), (object(), "where: a bool array is wanted, not")):
             with self.assertRaisesRegex(TypeError, said):
                 cured.sum(numpy.arange(5.0), where=mask)
@@ -192,23 +192,25 @@ class Pandas(Case):
 
         asked = []
 
-        def to_numpy(_, dtype=None):
-            asked.append(dtype)
+        def to_numpy(_, dtype=None, na_value=None):
+            asked.append((dtype, na_value))
             return numpy.arange(4)
 
-        s = self.fake("Series", dtype=Int64(), ndim=1, to_numpy=to_numpy, isna=lambda self: numpy.array([False, missing]))
+        s = self.fake("Series", dtype=Int64(), ndim=1, to_numpy=to_numpy, isna=lambda self: numpy.array([False, missing, False, False]))
         return s, asked
 
     def test_nullable_without_missing_values(self):
         s, asked = self.nullable(False)
         self.assertEqual(6, cured.sum(s))
-        self.assertEqual([numpy.dtype("i8")], asked)
+        self.assertEqual([(numpy.dtype("i8"), None)], asked)
 
     def test_nullable_with_missing_values(self):
+        """They are left out, unless nulls= says that there must be none."""
         s, asked = self.nullable(True)
-        with self.assertRaisesRegex(TypeError, "dropna"):
-            cured.sum(s)
-        self.assertEqual([], asked)
+        self.assertEqual((5, 3), (cured.sum(s), cured.count(s)))
+        self.assertEqual([(numpy.dtype("i8"), 0)] * 2, asked)
+        with self.assertRaisesRegex(ValueError, r"nulls: the array has missing elements, the first at \[1\]"):
+            cured.sum(s, nulls="error")
 
     def test_column_of_objects_and_times(self):
         for values in (numpy.array([1, "x"], object), numpy.zeros(2, "M8[ns]")):
@@ -546,7 +548,7 @@ class Mistakes(Case):
 
     def test_numbers(self):
         a = numpy.arange(3.0)
-        self.refused(TypeError, "ddof: an integer is wanted, not <class 'float'>", lambda: cured.var(a, ddof=1.0))
+        self.refused(TypeError, "ddof: a number is wanted, not <class .str.>", lambda: cured.var(a, ddof="1"))
         self.refused(TypeError, "axis: an integer or a tuple", lambda: cured.sum(a, axis=1.0))
         self.refused(TypeError, "axis: an integer or a tuple", lambda: cured.sum(a, axis=[0]))
         self.refused(TypeError, "initial: a number is wanted", lambda: cured.sum(a, initial="1"))

@@ -2,6 +2,7 @@
 what is refused, with each option."""
 import mmap
 import os
+import pickle
 import tempfile
 import unittest
 from array import array
@@ -146,6 +147,10 @@ class Inputs(Case):
                             (lambda **o: cured.reduce(parts, "sum", **o), dict(axis=(0, 1))), (lambda **o: cured.describe(parts, **o), dict(axis=1)),
                             (lambda **o: cured.partial(parts, "sum", **o), dict(axis=0)), (lambda **o: cured.reduce_each(parts, "sum", **o), dict(out=(numpy.empty(()),)))):
             self.refused(TypeError, "^%s: " % next(iter(words)), lambda: call(**words))
+        of_rows = dict(keys=numpy.zeros(2, int), groups=1, drop=True, offsets=numpy.array([0, 2]))
+        for name, value in of_rows.items():
+            for call in (cured.sum, cured.describe, lambda p, **o: cured.reduce(p, "sum", **o), lambda p, **o: cured.partial(p, "sum", **o)):
+                self.refused(TypeError, "^%s: a list of arrays takes none" % name, lambda: call(parts, **{name: value}))
         self.refused(TypeError, "^axis: ", lambda: cured.sum(parts, 0))
         self.refused(TypeError, "^axis: ", lambda: cured.reduce(parts, "sum", 0))
         self.refused(TypeError, "no argument 'axes'", lambda: cured.sum(parts, axes=0))
@@ -289,6 +294,117 @@ class Gpus(Case):
         parts = [self.Array(numpy.ones(2, "f4"), 0), self.Array(numpy.ones(1), 0), self.Array(numpy.ones(4, "f4"), 0)]
         self.assertEqual(7.0, cured.sum(parts))
         self.assertEqual([([0, 0], None), ([0], None)], self.asked)
+
+
+def example():
+    """What docs/PARTIALS.md shows.
+
+    >>> import numpy as np, cured
+    >>> parts = np.array_split(np.arange(10.0), 3)
+    >>> search = cured.Search("f8", [0.5, 0.9])
+    >>> while search.asked:
+    ...     search.next(sum(search.count(part) for part in parts))
+    >>> search.answer
+    array([4.5, 8.1])
+    """
+
+
+class Searches(Case):
+    """Medians and quantiles of lists: by counts of every array, which are added."""
+
+    def parts(self):
+        r = numpy.random.default_rng(11)
+        a = r.standard_normal((60, 5)).astype("f4")
+        a.flat[7] = numpy.inf
+        yield a, a
+        yield numpy.asfortranarray(a)[::2], a[::2]
+        yield a.astype(">f4"), a
+        yield numpy.zeros(0, "f4"), numpy.zeros(0, "f4")
+        yield numpy.array(5, "f4"), numpy.array(5, "f4")
+        mask = r.random(a.shape) < 0.4
+        yield numpy.ma.masked_array(a, mask), a[~mask]
+        b = r.standard_normal(3_000_000).astype("f4")  # beyond what is folded without the pool
+        yield b, b
+        numpy.save(self.path, b[:5000].reshape(50, 100).T.astype(">f4"))
+        yield cured.file(self.path), b[:5000]
+
+    def test_are_those_of_the_whole(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.path = os.path.join(folder, "a.npy")
+        pairs = list(self.parts())
+        arrays, whole = [pair[0] for pair in pairs], numpy.concatenate([numpy.ravel(pair[1]) for pair in pairs])
+        many = numpy.linspace(0, 1, 70)
+        for client in (cured, cured.Client("embedded:"), cured.Client("embedded:", threads=3)):
+            self.assertEqual(cured.median(whole), client.median(arrays))
+            self.assertEqual(cured.median(whole), client.median(tuple(arrays[::-1])))
+            self.assertEqual(cured.quantile(whole, many, method="nearest").tobytes(), client.quantile(arrays, many, method="nearest").tobytes())
+        self.assertEqual(cured.quantile(whole, 0.3, dtype="f4"), cured.quantile(arrays, 0.3, dtype="f4"))
+        self.assertEqual(cured.quantile(whole, [[0.3]], dtype="f2").tobytes(), cured.quantile(arrays, [[0.3]], dtype="f2").tobytes())
+        self.assertEqual(cured.percentile(whole, 99), cured.percentile(arrays, 99))
+        self.assertEqual(cured.nanmedian([whole, numpy.full(3, numpy.nan, "f4")]), cured.median(whole))
+        self.assertTrue(numpy.isnan(cured.median([whole, numpy.full(3, numpy.nan, "f4")])))
+        wanted, got = (dict(cured.reduce(x, "sum,median,count,quantile")) for x in (whole, arrays))
+        self.assertEqual(wanted, got)
+        self.assertEqual({"median": cured.median(whole, dtype="f4"), "min": cured.min(whole)}, dict(cured.reduce(arrays, "median,min", dtype="f4")))
+        self.assertTrue(numpy.isnan(cured.median([whole[:0], whole[:0]])))
+
+    def test_of_several_types(self):
+        a, b, c = numpy.array([[1e300, 3.5]]), numpy.array([2, 4], "f2"), numpy.array([5], ">f4")
+        self.assertEqual(cured.median(numpy.array([1e300, 3.5, 2, 4, 5])), cured.median([a, b, c]))
+        i, u = numpy.array([-5, 7], "i2"), numpy.arange(250, 255, dtype="u1")
+        self.assertEqual(251.0, cured.median([i, u, u[:0]]))
+        masked = numpy.ma.masked_array(b, [True, False])
+        self.assertEqual(4.0, cured.median([masked, numpy.array([3.0, 5])]))
+        with self.assertRaisesRegex(TypeError, "floats and integers are not one array"):
+            cured.median([a, i])
+        with self.assertRaisesRegex(TypeError, "takes NumPy's: cast the elements of array to f64"):
+            cured.median([a, array("f", [1])])
+
+    def test_refused(self):
+        a = numpy.ones(4)
+        for error, words, call in ((TypeError, "axis: a list of arrays", lambda: cured.quantile([a, a], 0.5, 0)),
+                                   (TypeError, "out: a list", lambda: cured.quantile([a], [0.5], out=numpy.empty(1))),
+                                   (TypeError, "where: a list", lambda: cured.median([a, a], where=a > 0)),
+                                   (ValueError, "ddof: none of the ops takes it", lambda: cured.median([a], ddof=1)),
+                                   (TypeError, "q is missing", lambda: cured.quantile([a])),
+                                   (TypeError, "numpy.asarray", lambda: cured.quantile([1, 2], 0.5)),
+                                   (ValueError, "partial: op median has none", lambda: cured.partial([a], "median"))):
+            with self.assertRaisesRegex(error, words):
+                call()
+
+    def test_search(self):
+        """Counts of parts, made anywhere, add up in any order; a search can be sent between its reads."""
+        r = numpy.random.default_rng(3)
+        for dtype in ("f2", "f4", "f8", "i1", "u4", "i8"):
+            a = (r.standard_normal(5000) * 50).astype(dtype)
+            search, reads = cured.Search(a.dtype, [[0.1, 0.5, 1 / 3]], method="lower"), 0
+            while search.asked:
+                asked, reads = pickle.loads(pickle.dumps(search.asked)), reads + 1
+                parts = [a[:7], a[7:4000].reshape(-1, 3), a[4000:][::-1]]
+                search.next(sum(cured.count_part(asked, part) for part in parts))
+                search = pickle.loads(pickle.dumps(search))
+            self.assertEqual({1: 1, 2: 2, 4: 3, 8: 5}[a.itemsize], reads)
+            self.assertEqual(cured.quantile(a, [[0.1, 0.5, 1 / 3]], method="lower").tolist(), search.answer.tolist())
+        self.assert_example(example, 5)
+        search = cured.Search("f4", nan="skip")
+        while search.asked:
+            search.next(search.count(numpy.array([3, numpy.nan, 1, 2], "f4"), where=numpy.array([True, True, True, False])))
+        self.assertEqual(2.0, search.answer)
+        a, search = numpy.ones(3, "f4"), cured.Search("f4")
+        odd = numpy.zeros(8 * 2051 + 1, "u1")[1:].view("u8")  # as arrays lie that were sent
+        odd[:] = search.count(a)
+        search.next(odd)
+        while search.asked:
+            search.next(search.count(a))
+        self.assertEqual(1.0, search.answer)
+        for error, words, call in ((ValueError, "the search is over", lambda: search.count(a)), (ValueError, "0 numbers|must be 0", lambda: search.next([])),
+                                   (cured.Error, "it is not over", lambda: cured.Search("f4").answer), (ValueError, "limit of a search is 32", lambda: cured.Search("f4", [0.5] * 33)),
+                                   (ValueError, "counts elements of f4|counts elements of f32", lambda: cured.Search("f4").count(a.astype("f8"))),
+                                   (ValueError, "not what a read of quantiles counts", lambda: cured.count_part(b"CQ", a)),
+                                   (ValueError, "must be 2051", lambda: cured.Search("f4").next(a)), (ValueError, "nan", lambda: cured.Search("f4", nan=1)),
+                                   (TypeError, "_asked", lambda: cured.median(a, _asked="x"))):
+            with self.assertRaisesRegex(error, words):
+                call()
 
 
 if __name__ == "__main__":

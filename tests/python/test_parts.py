@@ -1,6 +1,8 @@
 """Partials: arrays cut at random and merged in any order give the bits of the whole; partials travel as bytes and by pickle."""
+import os
 import pickle
 import random
+import tempfile
 import unittest
 
 import numpy
@@ -57,6 +59,11 @@ class Together(Case):
             self.assertEqual(dict(cured.reduce(a, ops)), dict(cured.reduce_parts(parts, ops)))
             with cured.Client("embedded:") as client:
                 self.assertEqual(cured.std(a, ddof=1), cured.reduce_parts(parts, ["std"], ddof=1, client=client).std)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.npy")
+            numpy.save(path, numpy.arange(12.0).reshape(3, 4))
+            got = cured.reduce_parts([cured.file(path), numpy.array([99.0]), cured.file(path)], "sum,argmax")
+            self.assertEqual({"sum": 231.0, "argmax": 12}, dict(got))
         self.assertEqual(3.0, cured.reduce_parts([numpy.ones(1), numpy.ones(2)], "sum", first=None).sum)
         with self.assertRaises(ValueError):
             cured.reduce_parts([], "sum")

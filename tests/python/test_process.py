@@ -14,6 +14,8 @@ from support import PACKAGE, Case, Tensor, bf16, cured
 
 ENDLESS = numpy.broadcast_to(numpy.zeros(1, ">f4"), (1 << 48,))  # days of work
 
+TYPES = {"Nan", "Nulls", "Overflow", "Method", "Ops", "Axis", "Dtype", "Array", "Weights"}  # of the stubs alone
+
 
 class Threads(Case):
     def test_many_threads(self):
@@ -329,7 +331,11 @@ class Leaks(Case):
 
 class Imports(Case):
     def test_nothing_large_is_loaded(self):
-        code = "import sys, cured; print('asyncio' in sys.modules, 'numpy' in sys.modules)"
+        code = """
+import array, sys, cured
+for a in array.array("f", [1, 2]), memoryview(b"12"), b"12", bytearray(b"12"), [array.array("f", [3])]:
+    cured.sum(a)
+print('asyncio' in sys.modules, 'numpy' in sys.modules)"""
         run = subprocess.run([sys.executable, "-c", code], env=dict(os.environ, PYTHONPATH=PACKAGE), stdout=subprocess.PIPE)
         self.assertEqual(b"False False\n", run.stdout)
 
@@ -374,14 +380,28 @@ print(cured.merge([part, cured.partial(b"3", "sum", first=2)]).finish("sum").sum
                              stderr=subprocess.PIPE)
         self.assertEqual((0, b"150 99\n"), (run.returncode, run.stdout), run.stderr)
 
+    def test_names(self):
+        """dir() has what is loaded later, too; a star shadows no builtin; each name that is listed is there."""
+        self.assertLessEqual({"sum", "AsyncClient", "Search", "count_part", "column", "array_api", "quantile", "Client"}, set(dir(cured)))
+        import builtins
+        names = {}
+        exec("from cured import *", names)
+        del names["__builtins__"]
+        self.assertEqual(set(), {name for name in names if hasattr(builtins, name)})
+        self.assertLessEqual({"mean", "AsyncClient", "nansum", "reduce"}, set(names))
+        self.assertEqual([], [name for name in dir(cured) if not hasattr(cured, name)])
+        with self.assertRaisesRegex(AttributeError, "no attribute 'suum'"):
+            cured.suum
+
     def test_stubs_name_everything(self):
         import ast
         folder = os.path.dirname(cured.__file__)
         with open(os.path.join(folder, "__init__.pyi")) as f:
             named = {node.name if hasattr(node, "name") else node.target.id for node in ast.parse(f.read()).body
                      if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AnnAssign))}
-        public = {name for name in dir(cured) if not name.startswith("_")} | {"AsyncClient", "__version__"}
+        public = {name for name in dir(cured) if not name.startswith("_") and not isinstance(getattr(cured, name), type(os))} | {"__version__"}
         self.assertEqual(set(), public - named)
+        self.assertEqual(set(), {name for name in named if not name.startswith("_")} - public - TYPES)
         self.assertTrue(os.path.exists(os.path.join(folder, "py.typed")))
 
 

@@ -15,6 +15,7 @@ fail() { echo "test_install: $*" >&2 && exit 1; }
 
 cmake --install "$build" --prefix "$work/first" >"$work/log"
 for file in bin/cured bin/cured-client bin/cured-bench include/cured/cured.h lib/libcured.a lib/libcured.so lib/systemd/system/cured.service lib/systemd/system/cured.socket \
+    lib/libcured-sum.a include/cured/cured_sum.h share/cured/sum/cured_sum.c \
     lib/sysusers.d/cured.conf lib/tmpfiles.d/cured.conf share/doc/cured/NOTICE share/doc/cured/LICENSE share/doc/cured/proto/PROTOCOL.md \
     share/doc/cured/proto/cured.proto share/doc/cured/config/cured.json share/man/man8/cured.8 share/man/man1/cured-client.1 \
     share/man/man1/cured-bench.1 share/bash-completion/completions/cured-client share/zsh/vendor-completions/_cured-client \

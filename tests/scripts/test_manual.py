@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 BIN = os.environ["CURED_TEST_BIN"]
 PAGES = os.path.join(os.path.dirname(BIN), "manual", "pages")
@@ -88,8 +89,9 @@ def check_ops():
         sentences.add(sentence)
         assert f".B {op} {sentence}. {of} " in page, f"the page does not say of {op}: {sentence}. {of}"
         answer = re.fullmatch(r"Of .+ it is (\S+)\.", of).group(1)
-        printed = subprocess.run(["sh", "-c", commands[0]], capture_output=True, text=True, check=False,
-                                 env=dict(os.environ, PATH=f"{BIN}:{os.environ['PATH']}", CURED_CONNECT="embedded:"))
+        with tempfile.TemporaryDirectory() as folder:
+            printed = subprocess.run(["sh", "-c", commands[0]], capture_output=True, text=True, check=False, cwd=folder,
+                                     env=dict(os.environ, PATH=f"{BIN}:{os.environ['PATH']}", CURED_CONNECT="embedded:"))
         assert (printed.returncode, printed.stdout) == (0, answer + "\n"), (commands[0], printed)
         assert len(commands) > 1 and all(f"cured-client {op} " in command for command in commands), commands
         if "cured-mpi" in PROGRAMS:

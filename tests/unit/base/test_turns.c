@@ -279,11 +279,17 @@ END_TEST
 
 enum { FORKS = 10 };
 
+/* A number as drawn at random. Small ones in a row share a set of the table for one factor in a thousand, and so their turns. */
+static uint64_t drawn(uint64_t i) {
+    const uint64_t x = (i + 1) * 0x9e3779b97f4a7c15u;
+    return (x ^ x >> 31) * 0xbf58476d1ce4e5b9u ^ x >> 17;
+}
+
 /* What each user got in so many steps: user 1 has FORKS clients in line, user 2 one. */
 static void share(unsigned steps, task *(*next)(void), uint64_t got[3]) {
     for (uint64_t client = 1; client <= FORKS; client++)
-        for (int i = 0; i < 4; i++) put_of(1, client, i % 2);
-    for (int i = 0; i < 4; i++) put_of(2, FORKS + 1, i % 2);
+        for (int i = 0; i < 4; i++) put_of(1, drawn(client), i % 2);
+    for (int i = 0; i < 4; i++) put_of(2, drawn(FORKS + 1), i % 2);
     for (unsigned i = 0; i < steps; i++) {
         task *t = next();
         uint64_t bytes = i % 3 ? MIB : 4 * MIB;

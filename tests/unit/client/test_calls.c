@@ -234,7 +234,7 @@ END_TEST
 
 START_TEST(arguments) {
     cured_call *call = (cured_call *)&f;
-    const cured_op twice[] = {CURED_OP_SUM, CURED_OP_MIN, CURED_OP_SUM}, none = (cured_op)0, high = (cured_op)22;
+    const cured_op twice[] = {CURED_OP_SUM, CURED_OP_MIN, CURED_OP_SUM}, none = (cured_op)0, high = (cured_op)63;
     cured_options o = CURED_OPTIONS_INIT;
 #define REFUSED(...)                                                                                 \
     ck_assert_int_eq(cured_reduce_buffer(conn, __VA_ARGS__, &call, &error), CURED_INVALID_ARGUMENT); \

@@ -115,6 +115,28 @@ class Cli(CliTest):
         self.assertEqual(list(out)[:8], "count count_nan min max argmin argmax sum mean".split())
         self.assertEqual(float(out["mean"]), float(sum(map(fractions.Fraction, self.values)) / len(self.values)))
 
+    def test_quantiles(self):
+        """By rank, whatever --q asks; a name that is nearly median is not taken for mean. By a daemon and in this process."""
+        for connect in ("embedded:", self.unix):
+            self.check_quantiles(connect)
+
+    def check_quantiles(self, connect):
+        def answer(*words):
+            return self.run_static(*words, "-", "--dtype", "u8", "--connect", connect, data=bytes([9, 2, 7, 1, 2, 3])).out
+        self.assertEqual(answer("median"), "2.5\n")
+        self.assertEqual(answer("quantile", "--q", "0,0.5,1"), "1\n2.5\n9\n")
+        self.assertEqual(answer("quantile", "--q", "0.5", "--method", "higher"), "3\n")
+        self.assertEqual(answer("reduce", "--ops", "sum,quantile,ptp", "--q", "0.25,1"),
+                         "sum 24\nquantile_0.25 2\nquantile_1 9\nptp 8\n")
+        self.assertEqual(answer("quantile", "--shape", "2,3", "--axis", "1", "--q", "0.5,1"), "7 2\n9 3\n")
+        results = json.loads(answer("quantile", "--q", "0.5,1", "--json"))["results"]
+        self.assertEqual([(name, one["value"]) for name, one in results.items()], [("quantile_0.5", 2.5), ("quantile_1", 9)])
+        for wrong in ("medain", "mediam", "meadian", "medan", "medians"):
+            self.fails(64, "did you mean median?", wrong, self.raw)
+        for wrong in ("quantile --q 1.5", "quantile --q 0.5,", "quantile --q nan", "quantile --method hazen", "sum --q 0.5",
+                      "sum --method lower"):
+            self.client(*wrong.split(), self.raw, code=64)
+
     def test_empty(self):
         empty = self.write("e.npy", npy(b"", "<f4", (0, 5)))
         self.assertEqual(self.client("sum", empty).out, "0\n")

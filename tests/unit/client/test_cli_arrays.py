@@ -176,6 +176,132 @@ class Arrays(CliTest):
         r = self.client("reduce", none, "--ops", "sum,min", "--axis", "1", code=65)
         self.assertEqual("# sum\n0 0\n# min\n- -\n", r.out)
 
+    def test_keys(self):
+        """An answer for each group, by a daemon and in this process."""
+        daemon = self.unix
+        for self.unix in (daemon, "embedded:"):
+            self.check_keys()
+        self.unix = daemon
+
+    def check_keys(self):
+        path = self.write("six.npy", npy(struct.pack("<6i", *range(1, 7)), "<i4", (6,)))
+        for code, descr in (("b", "|i1"), ("H", "<u2"), ("i", "<i4"), ("Q", "<u8")):
+            for order in "<>":
+                keys = self.write("k.npy", npy(struct.pack(order + "6" + code, 0, 2, 0, 1, 2, 0), (order if code != "b" else "|") + descr[1:], (6,)))
+                self.assertEqual("10 4 7\n", self.client("sum", path, "--keys", keys).out)
+        r = self.client("reduce", path, "--ops", "count,argmax", "--keys", keys, "--groups", "4", code=65)
+        self.assertEqual("# count\n3 1 2 0\n# argmax\n5 3 4 -\n", r.out)
+        for fortran in (False, True):
+            rows = npy(struct.pack("<6h", *((1, 3, 5, 2, 4, 6) if fortran else range(1, 7))), "<i2", (3, 2), fortran)
+            two = self.write("two.npy", npy(struct.pack("<3i", 1, 0, 1), "<i4", (3,)))
+            self.assertEqual("3 4\n6 8\n", self.client("sum", self.write("rows.npy", rows), "--keys", two).out)
+        answer = json.loads(self.client("count", path, "--keys", keys, "--json").out)
+        self.assertEqual(([3], [3, 1, 2]), (answer["results"]["count"]["shape"], answer["results"]["count"]["values"]))
+        self.fails(65, "keys: number 1 is 2, not one of 0 to 1", "sum", path, "--keys", keys, "--groups", "2")
+        self.assertEqual("10 4\n", self.client("sum", path, "--keys", keys, "--groups", "2", "--drop").out)
+        self.fails(65, "has 3 keys", "sum", path, "--keys", two)
+        self.fails(65, "must have integers", "sum", path, "--keys", self.write("f.npy", npy(bytes(8), "<f8", (1,))))
+        self.fails(64, "--keys goes without --axis", "sum", path, "--keys", keys, "--axis", "0")
+        self.fails(64, "belong to --keys", "sum", path, "--groups", "2")
+    def test_two_arrays(self):
+        """By a daemon and in this process, from a file that is passed and from its bytes."""
+        x, y, keep = [5, -2, 7, 0, 3, 1], [2, 4, -1, 9, 1, 1], [1, 0, 1, 1, 1, 0]
+        a = self.write("a.npy", npy(struct.pack("<6i", *x), "<i4", (2, 3)))
+        b = self.write("b.npy", npy(struct.pack(">6i", *y), ">i4", (2, 3)))
+        raw, mask = self.write("b.bin", struct.pack("<6i", *y)), self.write("m.npy", npy(bytes(keep), "|b1", (2, 3)))
+        daemon = self.unix
+        for self.unix, second, way in itertools.product((daemon, "embedded:"), (b, raw), ((), ("--via", "stream"))):
+            self.assertEqual("-1\n", self.client("dot", a, "--second", second, *way).out)
+            self.assertEqual("%d\n" % sum((p - q) ** 2 for p, q in zip(x, y)), self.client("sqdist", a, "--second", second).out)
+            self.assertEqual("-5 4\n", self.client("dot", a, "--second", second, "--axis", "1", *way).out)
+            self.assertEqual("6\n", self.client("dot", a, "--second", second, "--where", mask, *way).out)
+        part = self.dir + "/part.crp"
+        for self.unix in (daemon, "embedded:"):
+            self.client("reduce", a, "--ops", "dot,average", "--second", b, "--partial", "--output", part)
+            self.assertEqual("dot -1\naverage -0.0625\n", self.client("merge", part, "--ops", "dot,average", "--local").out)
+        self.unix = daemon
+        self.assertEqual("dot -1\n", self.client("merge", part, "--ops", "dot").out)
+        for self.unix, (words, *command) in itertools.product((daemon, "embedded:"), (
+                ("op dot is of two arrays, and only one is given", "dot", a),
+                ("op sum is of one array", "sum", a, "--second", b),
+                ("the shape of", "dot", a, "--second", self.write("t.npy", npy(bytes(24), "<i4", (3, 2)))),
+                ("Fortran order", "dot", a, "--second", self.write("f.npy", npy(bytes(24), "<i4", (2, 3), True))),
+                ("it is of f32, the input of i32", "dot", a, "--second", self.write("g.npy", npy(bytes(24), "<f4", (2, 3)))),
+                ("it has 1 elements, the input 6", "dot", a, "--second", self.write("s.bin", bytes(4))),
+                ("no whole elements of i32", "dot", a, "--second", self.write("u.bin", bytes(25))))):
+            self.fails(65, words, *command)
+        self.unix = daemon
+        self.fails(66, "cannot open", "dot", a, "--second", self.dir + "/nowhere.npy")
+        self.fails(64, "--second is for reductions of one file", "dot", a, a, "--second", b)
+
+    def test_where(self):
+        """By the daemon and in this process, by descriptor, by a pipe, whole, along an axis, as a partial."""
+        daemon = self.unix
+        values, keeps = list(range(1, 13)), [i % 3 != 1 for i in range(12)]
+        total = sum(v for v, k in zip(values, keeps) if k)
+        path = self.write("a.npy", npy(struct.pack("<12f", *values), "<f4", (3, 4)))
+        raw = self.write("a.bin", struct.pack("<12f", *values))
+        masks = [self.write("m.npy", npy(bytes(keeps), "|b1", (3, 4))), "bytes:" + self.write("m.bytes", bytes(keeps)),
+                 "bits:" + self.write("m.bits", sum(k << i for i, k in enumerate(keeps)).to_bytes(2, "little"))]
+        for self.unix in (daemon, "embedded:"):
+            for mask in masks:
+                for via in ("auto", "descriptor", "stream"):
+                    for name in (path, raw):
+                        self.assertEqual("%d\n" % total, self.client("sum", name, "--where", mask, "--via", via).out)
+                self.assertEqual("11\n", self.client("argmax", path, "--where", mask).out)
+                columns = [sum(values[4 * k + i] for k in range(3) if keeps[4 * k + i]) for i in range(4)]
+                self.assertEqual("%d %d %d %d\n" % tuple(columns), self.client("sum", path, "--where", mask, "--axis", "0").out)
+                piped = ("sum", "-", "--where", mask, "--count", "12")
+                self.assertEqual("%d\n" % total, self.client(*piped, data=struct.pack("<12f", *values)).out)
+                part = os.path.join(self.dir, "part")
+                self.client("sum", path, "--where", mask, "--partial", "--output", part)
+                self.assertEqual("sum %d\n" % total, self.client("merge", part, "--ops", "sum", "--local").out)
+            for words, *arguments in (
+                    ("no .npy file", raw, "--where", raw), ("holds f32, not bool", path, "--where", path),
+                    ("the mask has|mask: it has 12 elements, the input 11", raw, "--count", "11", "--where", masks[0]),
+                    ("bits of 7 elements take 1", raw, "--count", "7", "--where", masks[2]),
+                    ("the shape of", path, "--where", self.write("t.npy", npy(bytes(12), "|b1", (4, 3)))),
+                    ("Fortran order", path, "--where", self.write("f.npy", npy(bytes(12), "|b1", (3, 4), True))),
+                    ("has not the 12 elements", path, "--where", self.write("cut.npy", npy(bytes(11), "|b1", (12,))))):
+                r = self.client("sum", *arguments, code=65)
+                self.assertTrue(any(word in r.err for word in words.split("|")), r.err)
+            self.fails(66, "cannot open", "sum", path, "--where", self.dir + "/nowhere.npy")
+            self.fails(64, "--where is for reductions of one file", "sum", path, path, "--where", masks[0])
+            self.fails(64, "--where bits: wants --count", "sum", "-", "--where", masks[2], data=b"")
+        self.unix = daemon
+
+    def test_offsets(self):
+        """An answer for each segment, printed and written as those of an axis are, by a daemon and in this process."""
+        daemon = self.unix
+        for self.unix in (daemon, "embedded:"):
+            self.check_offsets()
+        self.unix = daemon
+
+    def check_offsets(self):
+        path = self.write("ten.npy", npy(struct.pack("<10i", *range(10)), "<i4", (10,)))
+        for code, descr in (("i", "<i4"), ("q", "<i8"), ("I", "<u4"), ("Q", "<u8")):
+            for order in "<>":
+                offsets = self.write("o.npy", npy(struct.pack(order + "4" + code, 0, 3, 3, 10), order + descr[1:], (4,)))
+                self.assertEqual("3 0 42\n", self.client("sum", path, "--offsets", offsets).out)
+        r = self.client("reduce", path, "--ops", "sum,max", "--offsets", offsets, code=65)
+        self.assertEqual("# sum\n3 0 42\n# max\n2 - 9\n", r.out)
+        self.assertIn("max: output 1: max of no elements has no value; 1 of 3 answers have none", r.err)
+        answer = json.loads(self.client("count", path, "--offsets", offsets, "--json").out)
+        self.assertEqual(([3], [3, 0, 7]), (answer["results"]["count"]["shape"], answer["results"]["count"]["values"]))
+        target = os.path.join(self.dir, "sums.npy")
+        self.client("sum", path, "--offsets", offsets, "--output", target)
+        self.assertEqual(("<i8", False, (3,), struct.pack("<3q", 3, 0, 42)), read_npy(target))
+        falls = self.write("falls.npy", npy(struct.pack("<3i", 0, 5, 4), "<i4", (3,)))
+        self.fails(65, "offsets[2] is 4, below the 5 before it", "sum", path, "--offsets", falls)
+        self.fails(65, "must have one dimension of i32", "sum", path, "--offsets", self.write("f.npy", npy(bytes(8), "<f8", (1,))))
+        self.fails(65, "is no .npy file", "sum", path, "--offsets", self.write("o.bin", bytes(16)))
+        self.fails(65, "not the 4 elements", "sum", path, "--offsets", self.write("cut.npy", npy(bytes(12), "<i4", (4,))))
+        self.fails(66, "cannot open", "sum", path, "--offsets", self.dir + "/nowhere.npy")
+        two = self.write("two.npy", npy(bytes(40), "<i4", (2, 5)))
+        self.fails(65, "an array of one dimension", "sum", two, "--offsets", offsets)
+        self.fails(64, "--offsets goes without --axis", "sum", path, "--offsets", offsets, "--axis", "0")
+        self.fails(64, "--offsets goes with neither", "sum", path, "--offsets", offsets, "--first", "3")
+
     def test_axis_refusals(self):
         raw = self.write("six.bin", bytes(24))
         self.fails(65, "2 dimensions", "sum", self.npy, "--axis", "2")

@@ -77,6 +77,37 @@ class Many(CliTest):
         self.assertIn("whole.npy", result.err)
         self.assertNotIn("total\n", result.out)
 
+    def ranked(self, *arguments):
+        return self.run_static(*arguments, "--connect", "embedded:")
+
+    def test_medians_of_all_files(self):
+        """Found by reads of all files, they have the bits of the whole, whatever lies in which file and how."""
+        turned = self.write("turned.npy", npy(struct.pack(">%df" % len(self.parts[1]), *self.parts[1]), ">f4", (len(self.parts[1]),)))
+        for asked in (("median",), ("reduce", "--ops", "median,quantile", "--q", "0,0.1,0.77,1"), ("quantile", "--q", "0.3", "--method", "nearest"),
+                      ("median", "--result-dtype", "f16", "--nan", "skip")):
+            whole = self.ranked(asked[0], self.raw, *asked[1:])
+            for names in (self.names, self.names[::-1], [self.names[3], turned, self.names[0]]):
+                result = self.ranked(asked[0], *names, *asked[1:], "--total")
+                self.assertEqual(0, result.code, result)
+                self.assertEqual([x.split()[-1] for x in whole.out.splitlines()] + ["total"], result.out.splitlines()[-1].split())
+                self.assertEqual(len(names) + 1 + (asked[0] == "reduce"), len(result.out.splitlines()))
+        last = json.loads(self.ranked("median", *self.names, "--total", "--json").out.splitlines()[-1])
+        self.assertEqual((4, 30000, "f32"), (last["files"], last["count"], last["dtype"]))
+
+    def test_medians_that_are_refused(self):
+        other = self.write("other.npy", npy(struct.pack("<2i", 1, 2), "<i4", (2,)))
+        missing = os.path.join(self.dir, "none")
+        for code, words, arguments in ((64, "several reads, sum by one", ("reduce", *self.names, "--ops", "median,sum")),
+                                       (64, "standard input is read once", ("median", "-", self.names[0])),
+                                       (65, "holds i32, the files before it f32", ("median", self.names[0], other)),
+                                       (66, "none: No such file", ("median", missing, self.names[0]))):
+            result = self.ranked(*arguments, "--total")
+            self.assertEqual(code, result.code, result)
+            self.assertIn(words, result.err)
+            self.assertNotIn("total\n", result.out)
+        self.assertIn("no total", result.err)
+        self.assertIn(self.names[0], result.out)  # the line of the file that is there
+
     def test_nobody_there(self):
         result = self.run_static("sum", *self.names, "--connect", "unix:/nowhere/s")
         self.assertEqual(69, result.code)

@@ -34,7 +34,7 @@ class Words(CliTest):
             self.fails(64, "--shape", "max", self.raw, "--axis", "0", "--shape", shape)
 
     def test_what_was_meant(self):
-        for word, meant in (("smu", "sum"), ("averge", "mean"), ("average", "mean"), ("stddev", "std"), ("argmx", "argmax"),
+        for word, meant in (("smu", "sum"), ("averge", "average"), ("stddev", "std"), ("argmx", "argmax"),
                             ("reduec", "reduce"), ("doctr", "doctor"), ("xyzzy", None)):
             result = self.fails(64, "unknown command '%s'" % word, word, self.raw)
             self.assertEqual(meant is not None, "did you mean" in result.err, result.err)

@@ -12,6 +12,7 @@
 
 #include "cured/cured.h"
 #include "tests/unit/check_main.h"
+#include "tests/unit/client/ways.h"
 
 enum { BIG = 2100 * 1000 + 17 }; /* f32: 8.4 MB, above what is folded without the pool */
 
@@ -24,15 +25,6 @@ static const cured_op all_ops[] = {
 };
 enum { ALL_OPS = sizeof all_ops / sizeof all_ops[0] };
 static const uint32_t thread_counts[] = {1, 3};
-
-static cured_conn *connect_threads(uint32_t threads) {
-    cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
-    cured_error error;
-    cured_conn *conn = NULL;
-    options.threads = threads;
-    ck_assert_msg(cured_connect("embedded:", &options, &conn, &error) == CURED_OK, "%s", error.text);
-    return conn;
-}
 
 static float *make(size_t count) {
     float *data = malloc((count + 1) * sizeof *data);

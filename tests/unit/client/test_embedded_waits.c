@@ -5,20 +5,13 @@
 
 #include "cured/cured.h"
 #include "tests/unit/check_main.h"
+#include "tests/unit/client/ways.h"
 
 enum { STREAMS = 12, TURNS = 1000 };
 
 #define OK(call) ck_assert_int_eq(call, CURED_OK)
 
 static const uint32_t thread_counts[] = {1, 3};
-
-static cured_conn *connect_threads(uint32_t threads) {
-    cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
-    cured_conn *conn = NULL;
-    options.threads = threads;
-    OK(cured_connect("embedded:", &options, &conn, NULL));
-    return conn;
-}
 
 static int64_t integer(const cured_call *call) {
     int64_t value = -1;

@@ -73,15 +73,17 @@ START_TEST(here_says_what_is_wrong) {
         uint64_t count;
         const cured_options *options;
         const char *text;
-    } wrong[] = {
-        {CURED_F32, &sum, 1, data, 2, &axes, "axis, outputs, partial, first, layout and kernel have no meaning here"},
-        {CURED_F32, &sum, 1, data, 2, &parts, "axis, outputs, partial, first, layout and kernel have no meaning here"},
-        {CURED_F32, &sum, 1, data, 2, &places, "axis, outputs, partial, first, layout and kernel have no meaning here"},
-        {CURED_F32, &sum, 0, data, 2, NULL, "op_count is 0"},
-        {CURED_F32, &bit_and, 1, data, 2, NULL, "bit_and"},
-        {CURED_BIGINT, &sum, 1, data, 2, NULL, "dtype is"},
-        {CURED_F32, &sum, 1, NULL, 2, NULL, "data is NULL"},
-        {CURED_F32, &sum, 1, data, UINT64_MAX, NULL, "count is"}};
+    } wrong[] = {{CURED_F32, &sum, 1, data, 2, &axes,
+                  "axis, offsets, keys, outputs, partial, first, layout, asked and kernel have no meaning here"},
+                 {CURED_F32, &sum, 1, data, 2, &parts,
+                  "axis, offsets, keys, outputs, partial, first, layout, asked and kernel have no meaning here"},
+                 {CURED_F32, &sum, 1, data, 2, &places,
+                  "axis, offsets, keys, outputs, partial, first, layout, asked and kernel have no meaning here"},
+                 {CURED_F32, &sum, 0, data, 2, NULL, "op_count is 0"},
+                 {CURED_F32, &bit_and, 1, data, 2, NULL, "bit_and"},
+                 {CURED_BIGINT, &sum, 1, data, 2, NULL, "dtype is"},
+                 {CURED_F32, &sum, 1, NULL, 2, NULL, "data is NULL"},
+                 {CURED_F32, &sum, 1, data, UINT64_MAX, NULL, "count is"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         cured_values *values = (cured_values *)&axis;
         cured_error error;

@@ -1,7 +1,8 @@
-/* libcured under a mask, in the caller's process: every way in, whole and along an axis, answers as the elements that count do by
+/* libcured under a mask, in the caller's process, or asking the daemon at CURED_TEST_ADDRESS: every way in, whole and along an axis, answers as the elements that count do by
  * themselves, with the whole array's indices; and what is wrong with a mask is said. */
 #include <check.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,6 +10,8 @@
 
 #include "cured/cured.h"
 #include "tests/unit/check_main.h"
+#include "tests/unit/client/fake.h"
+#include "tests/unit/client/ways.h"
 
 #define OK(call) ck_assert_int_eq(call, CURED_OK)
 
@@ -60,22 +63,6 @@ static void same_value(const cured_value *a, const cured_value *b, bool index) {
     ck_assert_msg(memcmp(x, index ? (const void *)&at : y, a_bytes) == 0, "%s", cured_op_name(cured_value_op(a)));
 }
 
-/* The call by one of the ways in. */
-static cured_call *start(cured_conn *conn, int way, int fd, cured_region *region, uint64_t n, const cured_options *o) {
-    cured_call *call = NULL;
-    cured_error error = {CURED_OK, 0, ""};
-    if (way == 0) cured_reduce_buffer(conn, CURED_F32, ops, OPS, data, n, o, &call, &error);
-    if (way == 1) cured_reduce_fd(conn, CURED_F32, ops, OPS, fd, 0, CURED_TO_END, o, &call, &error);
-    if (way == 2) cured_region_reduce(region, CURED_F32, ops, OPS, 0, CURED_TO_END, o, &call, &error);
-    if (way == 3) {
-        cured_reduce_stream_begin(conn, CURED_F32, ops, OPS, n * sizeof *data, o, &call, &error);
-        if (call != NULL) OK(cured_stream_write(call, data, n * sizeof *data, NULL));
-    }
-    ck_assert_msg(call != NULL, "%s", error.text);
-    ck_assert_msg(cured_wait(call, &error) == CURED_OK, "%s", error.text);
-    return call;
-}
-
 static int file_of(uint64_t n) {
     const int fd = memfd_create("masked", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     ck_assert_int_eq(write(fd, data, n * sizeof *data), (ssize_t)(n * sizeof *data));
@@ -83,12 +70,9 @@ static int file_of(uint64_t n) {
     return fd;
 }
 
-static cured_conn *connect_threads(uint32_t threads) {
-    cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
-    cured_conn *conn = NULL;
-    options.threads = threads;
-    OK(cured_connect("embedded:", &options, &conn, NULL));
-    return conn;
+static const char *address(void) {
+    const char *of_daemon = getenv("CURED_TEST_ADDRESS");
+    return of_daemon != NULL ? of_daemon : "embedded:";
 }
 
 START_TEST(every_way_in) {
@@ -106,7 +90,7 @@ START_TEST(every_way_in) {
             const cured_mask mask = mask_of(n, way / 4);
             cured_options o = CURED_OPTIONS_INIT;
             o.mask = &mask;
-            cured_call *call = start(conn, way % 4, fd, region, n, &o);
+            cured_call *call = run_way(conn, way % 4, fd, region, ops, OPS, data, n, &o);
             for (size_t k = 0; k < OPS; k++)
                 same_value(cured_call_value(call, k), cured_values_get(want, k), k == ARGMAX);
             cured_call_free(call);
@@ -254,10 +238,12 @@ START_TEST(what_is_wrong_is_said) {
     cured_call *call = NULL;
     cured_error error = {CURED_OK, 0, ""};
     o.mask = &few;
-    OK(cured_reduce_stream_begin(conn, CURED_F32, &sum, 1, CURED_UNKNOWN_LENGTH, &o, &call, NULL));
-    ck_assert_int_eq(cured_wait(call, &error), CURED_INVALID_ARGUMENT);
-    ck_assert_msg(strstr(error.text, "says its length") != NULL, "%s", error.text);
-    cured_call_free(call);
+    if (strcmp(address(), "embedded:") == 0) {
+        OK(cured_reduce_stream_begin(conn, CURED_F32, &sum, 1, CURED_UNKNOWN_LENGTH, &o, &call, NULL));
+        ck_assert_int_eq(cured_wait(call, &error), CURED_INVALID_ARGUMENT);
+        ck_assert_msg(strstr(error.text, "says its length") != NULL, "%s", error.text);
+        cured_call_free(call);
+    }
     make(100, 2);
     const int fd = file_of(100);
     OK(cured_reduce_fd(conn, CURED_F32, &sum, 1, fd, 0, CURED_TO_END, &o, &call, NULL));
@@ -269,7 +255,39 @@ START_TEST(what_is_wrong_is_said) {
 }
 END_TEST
 
+/* A daemon that grants none of it. */
+START_TEST(an_older_daemon) {
+    static const int32_t borders[] = {0, 3};
+    static const cured_mask mask = {bytes, 3, 0, CURED_MASK_BYTES, false};
+    static const cured_offsets offsets = {borders, 2, CURED_I32};
+    static const cured_keys keys = {bytes, 3, CURED_U8, 8, 1, false};
+    static const char *const names[] = {"mask", "offsets", "keys"};
+    fake f;
+    fake_start(&f);
+    cured_conn *conn = fake_connect(&f);
+    for (int i = 0; i < 3; i++) {
+        cured_options o = CURED_OPTIONS_INIT;
+        cured_call *call;
+        cured_error error;
+        char text[128];
+        if (i == 0) o.mask = &mask;
+        if (i == 1) o.offsets = &offsets;
+        if (i == 2) o.keys = &keys;
+        OK(cured_reduce_buffer(conn, CURED_F32, ops, 1, data, 3, &o, &call, NULL));
+        ck_assert_int_eq(cured_wait(call, &error), CURED_UNIMPLEMENTED);
+        snprintf(text, sizeof text,
+                 "%s: this daemon is too old to take any; a connection to \"embedded:\" does, in this process",
+                 names[i]);
+        ck_assert_str_eq(error.text, text);
+        cured_call_free(call);
+    }
+    cured_close(conn);
+    fake_stop(&f);
+}
+END_TEST
+
 CR_CHECK_MAIN("client/masked") {
+    tcase_add_test(tc, an_older_daemon);
     tcase_add_loop_test(tc, every_way_in, 0, 2);
     tcase_add_loop_test(tc, along_an_axis, 0, 12);
     tcase_add_test(tc, in_strips);

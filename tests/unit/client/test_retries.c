@@ -1,7 +1,9 @@
 /* When libcured tries a call again, and when it does not. */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "cured/strided.h"
 #include "tests/unit/check_main.h"
 #include "tests/unit/client/connected.h"
 
@@ -45,6 +47,45 @@ START_TEST(retried_when_told_to) {
     ck_assert_int_eq(cured_wait(call, &error), CURED_OK);
     ck_assert_uint_eq(cured_call_retries(call), 2);
     cured_call_free(call);
+}
+END_TEST
+
+/* The next frame of the call's try `stream`; what an earlier try has left in the socket is passed over. */
+static void next_of(uint32_t stream, cr_frame *h, const uint8_t **p) {
+    do {
+        while (!fake_take(&f, h, p)) turn_until_sent();
+    } while (h->stream != stream);
+}
+
+/* What is gathered from memory begins anew with the next try, block by block. */
+START_TEST(gathered_anew) {
+    enum { N = 600 * 1000 };
+    static const uint64_t shape[] = {N};
+    static const int64_t strides[] = {-8};
+    float *data = malloc(2 * N * sizeof *data);
+    cured_call *call = NULL;
+    cr_frame h;
+    const uint8_t *p;
+    for (size_t i = 0; i < 2 * N; i++) data[i] = (float)i;
+    const cured_strided array = {data + 2 * N - 2, 1, shape, strides, 0, false};
+    ck_assert_int_eq(cured_reduce_strided(conn, CURED_F32, &sum, 1, &array, NULL, &call, &error), CURED_OK);
+    for (uint32_t i = 1; i <= 2; i++) {
+        size_t got = 0;
+        next_of(i, &h, &p);
+        ck_assert_int_eq(h.type, CR_FRAME_CALL);
+        while (got < (i == 1 ? N / 4 : N)) {
+            next_of(i, &h, &p);
+            ck_assert_int_eq(h.type, CR_FRAME_DATA);
+            for (uint32_t at = 0; at < h.length; at += 4, got++) ck_assert(memcmp(p + at, &data[2 * got], 4) == 0);
+            ck_assert_uint_eq(h.flags, got == N ? CR_FLAG_END : 0);
+        }
+        if (i == 1) fake_status(&f, i, CR_RESOURCE_EXHAUSTED, 2, "come back later");
+    }
+    fake_sum_of(&f, 2, 1, N);
+    ck_assert_int_eq(cured_wait(call, &error), CURED_OK);
+    ck_assert_uint_eq(cured_call_retries(call), 1);
+    cured_call_free(call);
+    free(data);
 }
 END_TEST
 
@@ -143,6 +184,7 @@ END_TEST
 CR_CHECK_MAIN("retries") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, retried_when_told_to);
+    tcase_add_test(tc, gathered_anew);
     tcase_add_test(tc, not_retried);
     tcase_add_test(tc, cancelled_while_waiting_to_retry);
     tcase_add_test(tc, no_longer_than_allowed);

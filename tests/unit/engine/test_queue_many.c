@@ -141,22 +141,20 @@ END_TEST
 
 /* However the arrays are cut, and whatever came back unfolded: a claim has those elements of both that belong together. */
 START_TEST(two_arrays_are_cut_alike) {
-    static uint32_t second[2 * MIB]; /* beside one byte each */
-    for (uint32_t i = 0; i < 2 * MIB; i++) second[i] = i;
+    static uint8_t second[2 * MIB];
     cr_job *job = new_job(CR_BY_GPU, 1);
-    job->second = sizeof second[0];
     piece *p = offer(queue, job, 2 * MIB, 0, false, true);
     cr_queue_unhold(queue, job);
     ck_assert_uint_eq(take(MIB), 1);
-    ck_assert_ptr_null(cr_claim_second(&claims[0])); /* the op takes one array */
+    ck_assert_ptr_null(cr_claim_view(&claims[0], claims[0].data, 0, 0).second); /* the op takes one array */
     cr_queue_unfolded(queue, claims, 1, 0);
-    p->segment.second = (const uint8_t *)second;
+    p->segment.second = second;
     uint64_t bytes = 0;
     for (uint32_t count; (count = take(192 * KIB));) {
         for (uint32_t i = 0; i < count; i++) {
-            uint32_t first;
-            memcpy(&first, cr_claim_second(&claims[i]), sizeof first);
-            ck_assert_uint_eq(first, (uint64_t)(claims[i].data - p->data));
+            const uint64_t from = (uint64_t)(claims[i].data - p->data), behind = from < 7 ? from : 7;
+            const cr_view view = cr_claim_view(&claims[i], claims[i].data, from - behind, behind);
+            ck_assert_ptr_eq(view.second, second + from - behind);
             bytes += claims[i].bytes;
         }
         give_folded(claims, count);

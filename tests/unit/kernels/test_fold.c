@@ -20,7 +20,7 @@ enum { ISAS = sizeof isas / sizeof isas[0] };
         if (cr_cpu_select(isas[i], NULL) == CR_OK)
 
 static uint32_t families_of(cr_dtype dtype) {
-    return cr_dtype_kind(dtype) == CR_KIND_FLOAT ? CR_FAM_ALL & ~CR_FAM_PROD : CR_FAM_ALL;
+    return cr_dtype_kind(dtype) == CR_KIND_FLOAT ? CR_FAM_SINGLE & ~CR_FAM_PROD : CR_FAM_SINGLE;
 }
 
 START_TEST(selecting) {

@@ -12,7 +12,7 @@ START_TEST(names_go_both_ways) {
         ck_assert_int_eq(op, i);
     }
     cr_op op = CR_OP_NONE;
-    ck_assert_int_eq(cr_op_parse("average", &op, NULL), CR_INVALID_ARGUMENT);
+    ck_assert_int_eq(cr_op_parse("avg", &op, NULL), CR_INVALID_ARGUMENT);
     ck_assert_str_eq(cr_op_name((cr_op)77), "none");
 }
 END_TEST

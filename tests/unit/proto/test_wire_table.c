@@ -39,6 +39,7 @@ static bool kind_is(const cr_wire_row *row, const ProtobufCFieldDescriptor *fiel
         case CR_ROW_FLAG:
             return field->type == PROTOBUF_C_TYPE_BOOL && !repeated;
         case CR_ROW_DOUBLE:
+        case CR_ROW_REAL:
             return field->type == PROTOBUF_C_TYPE_DOUBLE && !repeated;
         case CR_ROW_TEXT:
         case CR_ROW_NAME:

@@ -81,6 +81,7 @@ static bool fits(const ProtobufCFieldDescriptor *field, uint64_t value) {
 
 static bool is_of_grpc(const ProtobufCMessageDescriptor *type, unsigned number) {
     if (type == &cured__v1__input__descriptor) return number == 5;
+    if (type == &cured__v1__reduce_request__descriptor && number == 63) return true;
     return number == 100 &&
            (type == &cured__v1__reduce_request__descriptor || type == &cured__v1__merge_request__descriptor);
 }
@@ -207,6 +208,9 @@ static bool same_number(const cr_wire_row *row, const uint8_t *ours, const uint8
             return MEMBER(bool, ours, 0) == (MEMBER(protobuf_c_boolean, theirs, 0) != 0);
         case CR_ROW_CODE:
             return MEMBER(uint32_t, ours, 0) == (number > CR_STATUS_MAX ? CR_UNKNOWN : number);
+        case CR_ROW_REAL:
+            return MEMBER(double, ours, 0) == MEMBER(double, theirs, 0) ||
+                   (isnan(MEMBER(double, ours, 0)) && isnan(MEMBER(double, theirs, 0)));
         case CR_ROW_DOUBLE:
             return MEMBER(double, ours, 0) == (isfinite(MEMBER(double, theirs, 0)) ? MEMBER(double, theirs, 0) : 0);
         default:
@@ -283,6 +287,7 @@ static const char *compare_row(const wire_oracle *o, const cr_wire_row *row, con
         case CR_ROW_BOOL:
         case CR_ROW_FLAG:
         case CR_ROW_DOUBLE:
+        case CR_ROW_REAL:
             same = same_number(row, ours, theirs);
             break;
     }

@@ -1,0 +1,69 @@
+/* gpu_caller_masks: arrays of device memory under masks beside the elements that count, put side by side on the host.
+ *
+ * Thread: one. Owner: test_gpu_caller.c, of caller_run. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/gpu/gpu_caller.h"
+
+/* Some ops to which zeros are nothing; how many. */
+static size_t draw_ops(cured_dtype dtype, cured_op *ops) {
+    static const cured_op all[] = {CURED_OP_SUM,           CURED_OP_MEAN,     CURED_OP_SUMSQ, CURED_OP_NORM1,
+                                   CURED_OP_NORM2,         CURED_OP_VAR,      CURED_OP_STD,   CURED_OP_COUNT,
+                                   CURED_OP_COUNT_NONZERO, CURED_OP_COUNT_NAN};
+    const size_t first = caller_draw(sizeof all / sizeof all[0]), wanted = 1 + caller_draw(3);
+    size_t count = 0;
+    for (size_t i = 0; i < wanted; i++) {
+        const cr_finish_opts plain = {.ddof = 0};
+        const cured_op op = all[(first + i) % (sizeof all / sizeof all[0])];
+        if (cr_finish_check((cr_op)op, (cr_dtype)dtype, &plain, NULL) == CR_OK) ops[count++] = op;
+    }
+    if (count == 0) ops[count++] = CURED_OP_COUNT_NONZERO;
+    return count;
+}
+
+/* A mask of n elements at caller_run.beside; and to `kept` those of size bytes at host that count. Gives how many. */
+static uint64_t make_mask(cured_mask *mask, uint64_t n, const uint8_t *host, size_t size, uint8_t *kept) {
+    const uint64_t of = caller_draw(4), at = caller_draw(8), bytes = at + n + 16;
+    uint64_t count = 0;
+    uint8_t *own = calloc(1, bytes);
+    *mask = (cured_mask){caller_run.beside + at, n, caller_draw(40), CURED_MASK_BYTES, caller_draw(2) != 0};
+    if (caller_draw(2)) mask->kind = CURED_MASK_BITS;
+    if (mask->first > 15) mask->first = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        const bool set = of == 0   ? caller_draw(2) != 0
+                         : of == 1 ? caller_draw(50) == 0
+                         : of == 2 ? caller_draw(50) != 0
+                                   : i / 900 % 2 != 0;
+        const uint64_t place = mask->first + i;
+        if (set && mask->kind == CURED_MASK_BYTES) own[at + place] = (uint8_t)(1 + caller_draw(255));
+        if (set && mask->kind == CURED_MASK_BITS) own[at + place / 8] |= (uint8_t)(1 << place % 8);
+        if (set != mask->leaves_out) memcpy(kept + size * count++, host + i * size, size);
+    }
+    caller_cuda(cudaMemcpy(caller_run.beside, own, bytes, cudaMemcpyHostToDevice), "copy");
+    caller_cuda(cudaDeviceSynchronize(), "synchronize");
+    free(own);
+    return count;
+}
+
+void caller_check_masked(void) {
+    cured_dtype dtype;
+    cured_op ops[8];
+    uint64_t offset;
+    cured_error error;
+    cured_values *values;
+    cured_mask mask;
+    cured_options options = CURED_OPTIONS_INIT, plain = CURED_OPTIONS_INIT;
+    const uint64_t n = caller_make_array(&dtype, &offset, caller_run.bytes);
+    const size_t size = cured_dtype_size(dtype), count = draw_ops(dtype, ops);
+    uint8_t *kept = malloc(n * size + 1);
+    const uint64_t left = make_mask(&mask, n, caller_run.host + offset, size, kept);
+    options.mask = &mask;
+    const cured_cuda_array array = {caller_run.device + offset, n, dtype};
+    const cured_cuda_ask ask = caller_ask(&array, 1, ops, count, &options);
+    caller_good(cured_cuda_reduce(&ask, &values, &error), &error, "reduce under a mask");
+    caller_compare(mask.kind == CURED_MASK_BITS ? "bits" : "bytes", dtype, ops, count, kept, left, &plain, values,
+                   offset);
+    cured_values_free(values);
+    free(kept);
+}

@@ -1,0 +1,500 @@
+#!/usr/bin/env python3
+"""Containers that are read in blocks, of the real h5py, zarr, netCDF4, xarray and Dask: every op has the bits that it has of the whole
+array in memory, along axes, under masks, by key, by offsets, in partials and lists. test_blocks_read.py has how blocks are read."""
+import asyncio
+import doctest
+import itertools
+import os
+import re
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import dask.array
+    import h5py
+    import netCDF4
+    import xarray
+    import zarr
+except ImportError as error:
+    print("skipped: %s (scripts/bootstrap --tests installs it)" % error)
+    sys.exit(77)
+from support import OPS, ROOT, WHOLE, Case, cured, numpy  # noqa: E402
+
+import cured.xarray  # noqa: E402
+from cured import _blocks  # noqa: E402
+
+SEED = int(os.environ.get("CURED_TEST_SEED", "20261127"))
+PAIRS = ("dot", "sqdist", "average")
+FLOATS = [op for op in OPS if not op.startswith("bit_") and op not in PAIRS]
+INTEGERS = [op for op in OPS if op not in PAIRS and op != "prod"]
+SHAPE, CHUNKS = (30, 17, 8), (7, 5, 8)
+
+
+class Small(Case):
+    """With blocks of few chunks, so that small arrays have many."""
+    def setUp(self):
+        before = _blocks.BLOCK_BYTES, _blocks.MOST_BYTES
+        _blocks.BLOCK_BYTES, _blocks.MOST_BYTES = 4096, 1 << 20
+        self.addCleanup(lambda: setattr(_blocks, "BLOCK_BYTES", before[0]))
+        self.addCleanup(lambda: setattr(_blocks, "MOST_BYTES", before[1]))
+        self.random = numpy.random.default_rng(SEED)
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+
+    def floats(self, shape=SHAPE, dtype="f8"):
+        a = (self.random.standard_normal(shape) * 10.0 ** self.random.integers(-9, 9, shape)).astype(dtype)
+        if a.size:
+            a.flat[self.random.integers(0, a.size, 4)] = [numpy.nan, numpy.inf, -0.0, 0.0]
+        return a
+
+    def integers(self, shape=SHAPE, dtype="i8"):
+        return self.random.integers(0, 5, shape).astype(dtype)
+
+    def h5(self, a, chunks=CHUNKS):
+        f = h5py.File(os.path.join(self.folder, "%d.h5" % len(os.listdir(self.folder))), "w")
+        self.addCleanup(f.close)
+        fits = a.ndim == len(chunks) and all(c <= n for c, n in zip(chunks, a.shape))
+        return f.create_dataset("x", data=a, chunks=chunks if fits else True if a.ndim and a.size else None)
+
+    def zarr(self, a, chunks=CHUNKS):
+        return zarr.array(a, chunks=chunks if a.ndim == len(chunks) else True)
+
+    def netcdf(self, a, chunks=CHUNKS, **fill):
+        d = netCDF4.Dataset(os.path.join(self.folder, "%d.nc" % len(os.listdir(self.folder))), "w")
+        self.addCleanup(d.close)
+        names = ["d%d" % k for k in range(a.ndim)]
+        for name, n in zip(names, a.shape):
+            d.createDimension(name, n)
+        x = d.createVariable("x", a.dtype, names, chunksizes=chunks if a.ndim == len(chunks) else None,
+                             endian="big" if a.dtype.str[0] == ">" else "native", **fill)
+        x[...] = a
+        x.set_auto_mask(bool(fill))
+        return x
+
+    def xarray(self, a, chunks=CHUNKS):
+        path = os.path.join(self.folder, "%d.nc" % len(os.listdir(self.folder)))
+        names = ["d%d" % k for k in range(a.ndim)]
+        xarray.Dataset({"x": (names, a)}).to_netcdf(path, encoding={"x": {"chunksizes": chunks}} if a.ndim == len(chunks) else {})
+        opened = xarray.open_dataset(path)
+        self.addCleanup(opened.close)
+        return opened["x"]
+
+    def dask(self, a, chunks=CHUNKS):
+        return dask.array.from_array(a, chunks=chunks if a.ndim == len(chunks) else "auto")
+
+    def memmap(self, a, _=None):
+        path = os.path.join(self.folder, "%d.bin" % len(os.listdir(self.folder)))
+        if not a.size:
+            return a  # there is no such map
+        m = numpy.memmap(path, a.dtype, "w+", shape=a.shape)
+        m[...] = a
+        return m
+
+    def all(self, a):
+        """The array in each of the containers."""
+        for make in (self.h5, self.zarr, self.netcdf, self.xarray, self.dask, self.memmap):
+            yield make.__name__, make(a)
+
+    def check(self, a, ops, x, what, **options):
+        wanted, got = cured.reduce(a, ops, **options), cured.reduce(x, ops, **options)
+        self.assertEqual(list(wanted), list(got), what)
+        for op in ops:
+            note = "%s of %s %s, seed %d" % (op, what, options, SEED)
+            try:
+                value = wanted[op]
+            except (ValueError, OverflowError) as error:
+                with self.assertRaises(type(error), msg=note):
+                    got[op]
+                continue
+            if isinstance(value, numpy.ndarray):
+                self.assert_arrays(value, got[op], note) if value.dtype.names is None else self.assertEqual(value.tolist(), got[op].tolist())
+            else:
+                self.assert_same(value, got[op], note)
+
+
+class Whole(Small):
+    def test_all_ops(self):
+        for dtype in ("f8", ">f4"):
+            a = self.floats(dtype=dtype)
+            for name, x in self.all(a):
+                self.check(a, FLOATS, x, name)
+                self.check(a, [op for op in FLOATS if op not in WHOLE], x, name, nan="skip")
+        for dtype in ("i8", "u2", "i1"):
+            a = self.integers(dtype=dtype)
+            for name, x in self.all(a):
+                self.check(a, INTEGERS, x, name)
+                self.check(a, ["prod"], x, name, overflow="wrap")
+        a = self.integers(dtype="?")
+        for x in (self.h5(a), self.zarr(a), self.dask(a)):  # NetCDF has no bool
+            self.check(a, ["any", "all", "sum", "argmax", "median"], x, "bool")
+
+    def test_the_sum_is_exact(self):
+        from fractions import Fraction
+        a = self.floats()
+        a[~numpy.isfinite(a)] = 1
+        exact = float(sum(map(Fraction, a.ravel().tolist())))
+        for name, x in self.all(a):
+            self.assertEqual(exact, cured.sum(x), name)
+
+    def test_functions_and_their_options(self):
+        a = self.floats()
+        a[numpy.isnan(a)] = 3
+        for name, x in self.all(a):
+            self.assert_same(cured.std(a, ddof=2), cured.std(x, ddof=2), name)
+            self.assert_same(cured.sum(a, dtype="f4"), cured.sum(x, dtype="f4"), name)
+            self.assert_same(cured.nanmean(a), cured.nanmean(x), name)
+            self.assertEqual(repr(cured.describe(a)), repr(cured.describe(x)), name)
+            self.assertEqual(cured.minmax(a), cured.minmax(x), name)
+            for op, first in (("sum", 1.5), ("prod", 2.0), ("min", -1e300), ("max", 1e300)):
+                self.assert_same(getattr(cured, op)(a, initial=first), getattr(cured, op)(x, initial=first), (name, op))
+            self.assertEqual(repr(cured.reduce(a, "median,max", dtype="f4")), repr(cured.reduce(x, "median,max", dtype="f4")), name)
+        b = self.integers()
+        for name, x in self.all(b):
+            for op, first in (("sum", 2**70), ("prod", 0), ("min", -1), ("max", 99)):
+                self.assert_same(getattr(cured, op)(b, initial=first), getattr(cured, op)(x, initial=first), (name, op))
+
+    def test_empty_and_without_axes(self):
+        for a in (numpy.zeros((0, 3)), numpy.zeros((0,), "i4"), numpy.float64(3.5).reshape(())):
+            for name, x in self.all(a):
+                ops = [op for op in FLOATS if op != "median" and op != "quantile" or a.size] if a.dtype.kind == "f" else ["sum", "min", "any"]
+                self.check(a, ops, x, (name, a.shape))
+        for op in ("sum", "prod", "max"):
+            self.assert_same(getattr(cured, op)(numpy.zeros(0), initial=2.5), getattr(cured, op)(self.h5(numpy.zeros(0)), initial=2.5))
+            self.assert_same(getattr(cured, op)(numpy.zeros(0, int), initial=2), getattr(cured, op)(self.h5(numpy.zeros(0, int)), initial=2))
+
+    def test_quantiles(self):
+        a = self.floats(dtype="f4")
+        a[numpy.isnan(a)] = 3
+        for name, x in self.all(a):
+            self.assert_same(cured.median(a), cured.median(x), name)
+            self.assert_same(cured.quantile(a, 0.3, method="lower"), cured.quantile(x, 0.3, method="lower"), name)
+            for q in ([0.1, 0.5], [[0.2]], numpy.linspace(0, 1, 40)):
+                self.assert_arrays(cured.quantile(a, q), cured.quantile(x, q), name)
+                for axis, keepdims in ((0, False), ((0, 2), True), (None, True)):
+                    self.assert_arrays(cured.quantile(a, q, axis, keepdims=keepdims, dtype="f4"),
+                                       cured.quantile(x, q, axis, keepdims=keepdims, dtype="f4"), (name, axis))
+            out = numpy.empty(2, "f4")
+            self.assertIs(out, cured.quantile(x, [0.1, 0.5], out=out))
+            self.assert_arrays(cured.quantile(a, [0.1, 0.5], out=numpy.empty(2, "f4")), out)
+            self.assert_same(cured.percentile(a, 30), cured.percentile(x, 30), name)
+            with self.assertRaisesRegex(TypeError, "initial"):
+                cured.quantile(x, 0.5, initial=1)
+            with self.assertRaises((TypeError, ValueError)):
+                cured.quantile(x, 0.5, keys=[1])
+
+    def test_in_a_block_of_its_own_type(self):
+        """An integer beyond 64 bits, and a product that overflows."""
+        a = numpy.full((40, 3), 2**63 - 1)
+        for name, x in self.all(a):
+            self.assertEqual(120 * (2**63 - 1), cured.sum(x), name)
+            with self.assertRaises(OverflowError):
+                cured.prod(x)
+            with self.assertRaises(OverflowError):
+                cured.sum(x, axis=0)
+            with self.assertRaises(OverflowError):
+                cured.sum(x, keepdims=True)
+
+
+class Along(Small):
+    AXES = (0, -1, 1, (0, 2), (1, 2), (), (0, 1, 2))
+
+    def test_axes(self):
+        a, b = self.floats(), self.integers()
+        for (name, x), (_, y) in zip(self.all(a), self.all(b)):
+            for axis, keepdims in itertools.product(self.AXES, (False, True)):
+                ops = [op for op in FLOATS if op not in WHOLE and op not in ("median", "quantile")]
+                self.check(a, ops, x, name, axis=axis, keepdims=keepdims)
+                self.check(b, ["sum", "argmax", "bit_or", "var"], y, name, axis=axis, keepdims=keepdims)
+            self.check(a, ["median", "sum"], x, name, axis=1)
+            self.check(a, ["digest"], x, name, axis=1)
+            self.check(a, ["sum", "digest", "argmin"], x, name, keepdims=True)
+
+    def test_slices_longer_than_memory(self):
+        """Each answer has a partial of its own then."""
+        a, b = self.floats(), self.integers()
+        _blocks.MOST_BYTES = 2048
+        _blocks.BLOCK_BYTES = 1024
+        for make in (self.h5, self.zarr, self.netcdf):
+            x, y = make(a, (5, 4, 3)), make(b, (5, 4, 3))
+            for axis, keepdims in itertools.product(((0,), (0, 2), (0, 1)), (False, True)):
+                self.check(a, ["sum", "argmin", "min", "std", "count_nan"], x, make.__name__, axis=axis, keepdims=keepdims)
+                self.check(a, ["argmax"], x, make.__name__, axis=axis, keepdims=keepdims, nan="skip")
+                self.check(b, ["sum", "prod", "bit_xor"], y, make.__name__, axis=axis, keepdims=keepdims)
+            self.check(a, ["sum", "argmax"], x, "masked", axis=(0, 1), where=a > 0)
+            for op in ("prod", "digest", "median"):
+                with self.assertRaisesRegex(ValueError, "axis: the blocks of whole slices along it have more than 2048 bytes"):
+                    getattr(cured, op)(x, axis=(0, 1))
+            with self.assertRaisesRegex(ValueError, "keys: the blocks of all rows"):
+                cured.sum(x, keys=numpy.zeros(30, int))
+
+    def test_a_slice_without_an_answer(self):
+        a = self.floats()
+        a[3] = numpy.nan
+        x = self.h5(a)
+        found = cured.reduce(x, "min,sum", axis=(1, 2), nan="skip")
+        self.assert_arrays(cured.sum(a, axis=(1, 2), nan="skip"), found.sum)
+        with self.assertRaisesRegex(ValueError, r"in the block that begins at \["):
+            found.min
+
+    def test_keys_and_offsets(self):
+        a, keys = self.floats(), self.random.integers(0, 4, SHAPE[0])
+        ops = ["sum", "mean", "argmax", "count_nan", "norm2"]
+        for name, x in self.all(a):
+            for options in ({"groups": 4}, {"groups": 3, "drop": True}) + (() if name == "dask" else ({},)):
+                self.check(a, ops, x, name, keys=keys, **options)
+            for options in ({"keys": keys[1:], "groups": 4}, {"keys": keys, "groups": 4, "axis": 1}, {"groups": 3}, {"keys": keys, "groups": 2}):
+                with self.assertRaises((TypeError, ValueError), msg=(name, options)):
+                    cured.sum(x, **options)
+        b = self.floats((4000,))
+        offsets = numpy.sort(self.random.integers(0, 4001, 50))
+        for name, x in self.all(b):
+            self.check(b, [op for op in ops if op != "argmax"], x, name, offsets=offsets)
+            self.check(b, ["sum"], x, name, offsets=[5, 5, 4000])
+            self.check(b, ["sum"], x, name, offsets=numpy.array([0], "u8"))
+            for wrong in ([3, 2], [0, 4001], [-1, 5], [], [[0, 1]]):
+                with self.assertRaises((TypeError, ValueError), msg=(name, wrong)):
+                    cured.sum(x, offsets=wrong)
+            for more in ({"axis": 0}, {"keepdims": True}, {"initial": 3.0}):
+                with self.assertRaisesRegex(TypeError, "not with offsets"):
+                    cured.sum(x, offsets=[0, 1], **more)
+        with self.assertRaisesRegex(TypeError, "one axis"):
+            cured.sum(self.h5(a), offsets=[0, 1])
+        _blocks.MOST_BYTES = 512
+        with self.assertRaisesRegex(ValueError, "offsets: segment 1 has more than 512 bytes"):
+            cured.sum(self.h5(b, (100,)), offsets=[0, 10, 900])
+
+    def test_out(self):
+        a = self.floats()
+        for name, x in self.all(a):
+            out = numpy.empty(SHAPE[1:], "f4")
+            self.assertIs(out, cured.sum(x, axis=0, out=out))
+            self.assert_arrays(cured.sum(a, axis=0, dtype="f4"), out, name)
+            one = numpy.empty(())
+            cured.max(x, out=one)
+            self.assert_arrays(numpy.array(cured.max(a)), one, name)
+            r = cured.reduce(x, "sum,argmax", axis=2, out=(numpy.empty(SHAPE[:2]), numpy.empty(SHAPE[:2], "u8")))
+            self.assert_arrays(cured.argmax(a, axis=2), r.argmax, name)
+            with self.assertRaisesRegex(ValueError, "wrong number of dimensions|has the shape"):
+                cured.sum(x, axis=0, out=numpy.empty(3))
+
+
+class Beside(Small):
+    def test_where(self):
+        a, keep = self.floats(), self.random.random(SHAPE) < 0.6
+        for name, x in self.all(a):
+            for mask in (keep, keep[:1], keep[..., :1], keep[0, 0], False):
+                if name == "dask" and mask is False:
+                    continue
+                self.check(a, [op for op in FLOATS if op != "digest"], x, name, where=mask)
+                self.check(a, ["sum", "argmax", "mean"], x, name, where=mask, axis=(0, 2))
+            with self.assertRaises((TypeError, ValueError)):
+                cured.digest(x, where=keep)
+            with self.assertRaisesRegex(TypeError, "where: a bool array"):
+                cured.sum(x, where=keep.astype("i4"))
+            with self.assertRaises(ValueError):
+                cured.sum(x, where=keep[:3])
+        self.check(a, ["sum", "prod"], self.h5(a), "a mask in a file", where=keep)
+        self.assert_same(cured.sum(a, where=keep), cured.sum(self.h5(a), where=self.h5(keep)))
+
+    def test_two_arrays(self):
+        a, b = self.floats(), self.floats()
+        for name, x in self.all(a):
+            for other in (b, self.h5(b)) if name != "memmap" else (b,):
+                self.assert_same(cured.dot(a, b), cured.dot(x, other), name)
+                self.assert_arrays(cured.sqdist(a, b, 1), cured.sqdist(x, other, 1), name)
+                self.assertEqual(repr(cured.reduce(a, "dot,sqdist", second=b)), repr(cured.reduce(x, "dot,sqdist", second=other)))
+            self.assert_same(cured.average(a, weights=b), cured.average(x, weights=b), name)
+            self.assert_same(cured.dot(a, b, where=a > 0), cured.dot(x, b, where=a > 0), name)
+            self.assertEqual(bytes(cured.partial(a, "dot", second=b, first=None)), bytes(cured.partial(x, "dot", second=b, first=None)))
+            with self.assertRaises((ValueError, TypeError)):
+                cured.dot(x, b[1:])
+            with self.assertRaises(TypeError):
+                cured.dot(x, b.astype("f4"))
+
+    def test_partials(self):
+        a, b = self.floats(), self.floats((7, 8))
+        ops = ["sum", "argmin", "digest", "count_nan"]
+        for name, x in self.all(a):
+            self.assertEqual(bytes(cured.partial(a, ops, first=40)), bytes(cured.partial(x, ops, first=40)), name)
+            self.assertEqual(bytes(cured.partial(a, "prod,max")), bytes(cured.partial(x, "prod,max")), name)
+            self.assertEqual(bytes(cured.partial(a, "sum,max", first=None)), bytes(cured.partial(x, "sum,max", first=None)), name)
+            place = {"shape": (40, 20, 8), "start": (5, 3, 0)}
+            self.assertEqual(bytes(cured.partial(a, ops, **place)), bytes(cured.partial(x, ops, **place)), name)
+            self.assertEqual(cured.partial(a, "sum", where=a > 0), cured.partial(x, "sum", where=a > 0), name)
+            for wrong in ({"shape": (40, 20), "start": (0, 0)}, {"shape": (20, 20, 8), "start": (0, 0, 0)}, {"first": -1}, {"shape": (40, 20, 8)},
+                          {"first": 0, "where": a > 0}, {"axis": 0}):
+                with self.assertRaises((TypeError, ValueError), msg=(name, wrong)):
+                    cured.partial(x, "sum", **wrong)
+            for both in ([x, b], [b, x], (x, x)):
+                whole = numpy.concatenate([numpy.asarray(each).ravel() for each in both])
+                for op in ("sum", "argmax", "median", "digest"):
+                    self.assert_same(getattr(cured, op)(whole), getattr(cured, op)(both), (name, op))
+            self.assert_same(cured.argmin(numpy.append(b, a)), cured.reduce_parts([b, x], "argmin").argmin, name)
+            for wanted, got in zip((a, b), cured.reduce_each([x, b], "max", nan="skip")):
+                self.assert_same(cured.max(wanted, nan="skip"), got.max, name)
+            search = cured.Search("f8", 0.5, nan="skip")
+            while search.asked:
+                search.next(search.count(x))
+            self.assert_same(cured.median(a, nan="skip"), search.answer, name)
+
+    def test_clients(self):
+        a = self.floats()
+        with cured.Client("embedded:", threads=2) as client:
+            for name, x in self.all(a):
+                self.assert_same(cured.argmin(a), client.argmin(x), name)
+                self.assert_arrays(cured.std(a, 0), client.std(x, 0), name)
+                self.assert_same(cured.sum(a), cured.sum(x, client=client), name)
+                self.assert_same(cured.quantile(a, 0.1, nan="skip"), client.quantile(x, 0.1, nan="skip"), name)
+
+        async def ask(x):
+            async with cured.AsyncClient("embedded:") as client:
+                return await client.sum(x)
+        for x in (self.h5(a), self.dask(a)):
+            with self.assertRaisesRegex(TypeError, "AsyncClient takes no containers"):
+                asyncio.run(ask(x))
+
+
+class Libraries(Small):
+    def test_missing_and_scaled(self):
+        """What the variable itself gives is reduced: elements at the fill value are missing, others are scaled."""
+        a = self.integers(dtype="i2")
+        x = self.netcdf(a, fill_value=3)
+        whole = x[...]
+        self.assertTrue(whole.mask.any())
+        for op in ("sum", "count", "argmax", "min", "median", "prod"):
+            options = {"overflow": "wrap"} if op == "prod" else {}
+            self.assert_same(getattr(cured, op)(whole, **options), getattr(cured, op)(x, **options), op)
+        self.assert_arrays(cured.mean(whole, (0, 1)), cured.mean(x, (0, 1)))
+        self.assert_same(cured.sum(whole.data, where=~whole.mask & (a > 1)), cured.sum(x, where=a > 1))
+        x.scale_factor, x.add_offset = 0.01, -5.0
+        scaled = x[...]
+        self.assertEqual("f8", scaled.dtype.str[1:])
+        for op in ("sum", "argmin", "std", "prod"):
+            self.assert_same(getattr(cured, op)(scaled), getattr(cured, op)(x), op)
+        x.set_auto_maskandscale(False)
+        self.assert_same(cured.sum(a), cured.sum(x))
+        with self.assertRaisesRegex(TypeError, "has no position"):
+            cured.partial(self.netcdf(a, fill_value=3), "sum", first=0)
+
+    def test_what_is_no_array(self):
+        f = self.h5(self.floats()).file
+        f.create_group("g")
+        f["text"] = ["a", "b"]
+        f["pairs"] = numpy.zeros(3, [("a", "i4"), ("b", "f4")])
+        f["null"] = h5py.Empty("f4")
+        f["complex"] = numpy.ones(3, "c16")
+        d = self.netcdf(self.floats())
+        d.group().createDimension("words", 2)
+        words = d.group().createVariable("words", str, ("words",))
+        words[:] = numpy.array(["a", "b"], object)
+        frame = xarray.Dataset({"x": ("t", [1.0])})
+        times = xarray.DataArray(numpy.array(["2020-01-01"], "M8[ns]"), dims="t")
+        cases = ((f, "file\\['name'\\]"), (f["g"], "no array: name one"), (f["text"], "not reduced"), (f["pairs"], "fields one by one"),
+                 (f["null"], "no shape"), (f["complex"], "a.real and a.imag"), (d.group(), "dataset\\['name'\\]"), (words, "text is no"),
+                 (frame, "dataset\\['name'\\]"), (times, "count of units"), (zarr.group(), "group\\['name'\\]"))
+        for x, words in cases:
+            for ask in (cured.sum, cured.median, lambda x: cured.quantile(x, 0.5), lambda x: cured.partial(x, "sum")):
+                with self.assertRaisesRegex((TypeError, ValueError), words):
+                    ask(x)
+        x = self.dask(numpy.arange(100.0))
+        with self.assertRaisesRegex(ValueError, "compute_chunk_sizes"):
+            cured.sum(x[x > 3])
+        closed = self.h5(self.floats())
+        closed.file.close()
+        with self.assertRaises(ValueError):
+            cured.sum(closed)
+
+    def test_options_that_are_wrong(self):
+        x = self.h5(self.floats())
+        for ask, error in ((lambda: cured.sum(x, ddof=1), ValueError), (lambda: cured.sum(x, axis=3), numpy.AxisError), (lambda: cured.sum(x, axis=(0, 0)), ValueError),
+                           (lambda: cured.sum(x, axis="time"), TypeError), (lambda: cured.sum(x, first=0), TypeError), (lambda: cured.bit_or(x), ValueError),
+                           (lambda: cured.sum(x, nan="no"), ValueError), (lambda: cured.mean(x, initial=1), TypeError), (lambda: cured.sum(x, initial="1"), TypeError),
+                           (lambda: cured.sum(x, shape=(1,), start=(0,)), TypeError), (lambda: cured.sum(x, what=1), TypeError),
+                           (lambda: cured.reduce(x, "sum,some"), ValueError), (lambda: cured.max(x, dtype="f4"), ValueError)):
+            with self.assertRaises(error):
+                ask()
+
+    def test_dask_with_what_it_has_not(self):
+        """A first value, offsets and a client: by blocks, as other containers."""
+        a = self.floats()
+        masked = dask.array.ma.masked_array(self.dask(a), a < 0)
+        self.assert_same(cured.sum(numpy.ma.masked_array(a, a < 0)), cured.sum(masked))
+        self.assert_same(cured.sum(a, where=~(a < 0), initial=2.0), cured.sum(masked, initial=2.0))
+        found = cured.reduce(self.dask(numpy.full((4, 2), numpy.nan)), "min,sum", axis=1, nan="skip")
+        self.assertEqual([0, 0, 0, 0], found.sum.tolist())
+        with self.assertRaises(ValueError):
+            found.min
+
+    def test_xarray_on_dask(self):
+        a = self.floats()
+        x = self.xarray(a).chunk({"d0": 4})
+        self.assert_same(cured.argmin(a), cured.argmin(x))
+        self.assert_same(cured.argmin(a), cured.argmin(x.variable))
+        self.assert_same(cured.sum(a), cured.sum(xarray.DataArray(a)))
+
+
+class Accessor(Small):
+    def data(self):
+        a = self.floats()
+        return a, xarray.DataArray(a, {"time": numpy.arange(30), "lat": numpy.linspace(0, 1, 17), "both": (("time", "lon"), numpy.zeros((30, 8)))},
+                                   ("time", "lat", "lon"), "heat", {"unit": "K"})
+
+    def test_names_and_coordinates(self):
+        a, x = self.data()
+        for y in (x, x.chunk({"time": 7})):
+            found = y.cured.sum("time", skipna=True)
+            self.assertEqual(("heat", ("lat", "lon"), {"lat"}, {}), (found.name, found.dims, set(found.coords), found.attrs))
+            self.assert_arrays(cured.sum(a, 0, nan="skip"), found.values)
+            self.assertEqual(y.chunks is not None, found.chunks is not None)
+            whole = y.cured.max(skipna=False, keep_attrs=True)
+            self.assertEqual(((), {"unit": "K"}), (whole.dims, whole.attrs))
+            self.assert_same(cured.max(a), whole.values.item())
+            kept = y.cured.std(["time", "lon"], ddof=1, keepdims=True)
+            self.assertEqual((("time", "lat", "lon"), (1, 17, 1)), (kept.dims, kept.shape))
+            self.assert_arrays(cured.std(a, (0, 2), ddof=1, keepdims=True, nan="skip"), kept.values)
+            where = xarray.DataArray(numpy.arange(17) % 2 == 0, dims="lat")
+            self.assert_arrays(cured.mean(a, 0, where=where.values[:, None], nan="skip"), y.cured.mean("time", where=where).values)
+            r = y.cured.reduce("argmin,count", "lon", skipna=False)
+            self.assert_arrays(cured.argmin(a, 2), r.argmin.values)
+            self.assertEqual({"time", "lat"}, set(r["count"].coords))
+            self.assert_arrays(cured.count_nan(a, 1), y.cured.count_nan("lat").values)
+            q = y.cured.quantile([0.1, 0.9], "time")
+            self.assertEqual((("quantile", "lat", "lon"), [0.1, 0.9]), (q.dims, q["quantile"].values.tolist()))
+            self.assert_arrays(cured.quantile(a, [0.1, 0.9], 0, nan="skip"), q.values)
+            self.assert_same(cured.quantile(a, 0.25, nan="skip"), y.cured.quantile(0.25).values.item())
+            self.assert_arrays(cured.median(a, 0, nan="skip"), y.cured.median("time").values)
+
+    def test_integers_and_what_is_refused(self):
+        x = xarray.DataArray(numpy.arange(6).reshape(2, 3), dims=("a", "b"))
+        self.assertEqual([3, 12], x.cured.sum("b", skipna=True).values.tolist())
+        for words, ask in (("none of the dimensions", lambda: x.cured.sum("c")), ("not by names", lambda: x.cured.sum("a", axis=0)),
+                           ("no argument", lambda: x.cured.sum("a", wat=0)), ("a number or a list", lambda: x.cured.quantile([[0.5]]))):
+            with self.assertRaisesRegex((TypeError, ValueError), words):
+                ask()
+        with self.assertRaises(AttributeError):
+            x.cured.suum
+
+
+class Page(Case):
+    def test_examples(self):
+        """docs/ARRAYS.md gives what it says."""
+        before = os.getcwd()
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                page = os.path.join(ROOT, "docs", "ARRAYS.md")
+                with open(page, encoding="utf-8") as f:
+                    text = re.sub("\n<!-- doctest: not run,.*?\n```\n", "\n", f.read(), flags=re.S).replace("\n```", "\n\n")  # a fence ends an answer
+                test = doctest.DocTestParser().get_doctest(text, {}, "ARRAYS.md", page, 0)
+                runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL)
+                runner.run(test)
+            finally:
+                os.chdir(before)
+        self.assertEqual(0, runner.failures)
+        self.assertGreater(runner.tries, 8)
+
+
+if __name__ == "__main__":
+    print("seed", SEED)
+    unittest.main()

@@ -1,0 +1,227 @@
+"""Reductions by key from Python: ops × layouts × masks × dropped keys × out= × types of keys, each group held against the same op of its
+elements gathered; bincount and histogram against NumPy's; and what is refused."""
+import asyncio
+import itertools
+import os
+import tempfile
+
+import numpy as np
+from support import Case, cured, unittest
+from cured_daemon import DaemonTest  # noqa: I100: support finds it
+
+RANDOM = np.random.default_rng(41)
+ROWS, GROUPS = 400, 7
+OPS = ("sum", "mean", "var", "std", "norm1", "norm2", "norminf", "sumsq", "min", "max", "argmin", "argmax", "count", "count_nonzero",
+       "count_nan", "count_inf", "any", "all")
+INTEGER_OPS = ("bit_and", "bit_or", "bit_xor", "prod")
+
+
+def layouts(a):
+    yield "C", a
+    yield "Fortran", np.asfortranarray(a)
+    yield "every other", np.repeat(a, 2, axis=0)[::2]
+    yield "backwards", a[::-1].copy()[::-1]
+    yield "big-endian", a.astype(a.dtype.newbyteorder(">"))
+
+
+def gathered(op, a, keep, rows, **options):
+    """The answer of one column of some rows."""
+    kept = rows[keep[rows]]
+    if op in ("argmin", "argmax"):
+        return kept[getattr(cured, op)(a[kept], **options)]
+    return getattr(cured, op)(a[kept], **options)
+
+
+class Keys(DaemonTest, Case):
+    def check(self, op, a, keys, got, keep, what, **options):
+        flat, kept = np.asarray(a).reshape(len(a), -1), keep.reshape(len(a), -1)
+        got = np.asarray(got).reshape(GROUPS, -1)
+        for group, column in itertools.product(range(GROUPS), range(flat.shape[1])):
+            wanted = gathered(op, flat[:, column].astype(flat.dtype.newbyteorder("=")), kept[:, column],
+                              np.flatnonzero(keys == group), **options)
+            self.assertEqual(np.asarray(wanted, got.dtype).tobytes(), got[group, column].tobytes(), (what, op, group, column))
+
+    def test_every_op(self):
+        for dtype, shape, of_keys in (("f8", (ROWS,), "i8"), ("f4", (ROWS, 3), "u1"), ("f2", (ROWS, 2, 2), "i4"),
+                                      ("i4", (ROWS, 2), "u8"), ("u8", (ROWS,), "i2"), ("?", (ROWS,), "u4")):
+            a = RANDOM.standard_normal(shape) * 100
+            a = (np.abs(a) if dtype == "u8" else a).astype(dtype)
+            keys = RANDOM.integers(0, GROUPS, ROWS).astype(of_keys)
+            keep = RANDOM.random(shape) < 0.8
+            every = np.ones(shape, "?")
+            for op in OPS + (() if a.dtype.kind == "f" else INTEGER_OPS):
+                options = {"overflow": "wrap"} if op == "prod" else {}
+                function = getattr(cured, op)
+                self.check(op, a, keys, function(a, keys=keys, groups=GROUPS, **options), every, "plain", **options)
+                self.check(op, a, keys, function(a, keys=keys, where=keep, **options), keep, "where", **options)
+                masked = np.ma.masked_array(a, mask=~keep)
+                self.check(op, a, keys, function(masked, keys=keys, **options), keep, "masked", **options)
+
+    def test_layouts(self):
+        a = RANDOM.standard_normal((ROWS, 3))
+        keys = RANDOM.integers(0, GROUPS, ROWS)
+        keep = RANDOM.random(a.shape) < 0.5
+        for (name, b), op in itertools.product(layouts(a), ("sum", "argmax", "var")):
+            self.check(op, a, keys, getattr(cured, op)(b, keys=keys, axis=0), np.ones(a.shape, "?"), name)
+            self.check(op, a, keys, getattr(cured, op)(b, keys=keys, where=keep), keep, name)
+
+    def test_drop(self):
+        a = RANDOM.standard_normal(ROWS)
+        keys = RANDOM.integers(-2, GROUPS + 3, ROWS)
+        self.check("mean", a, keys, cured.mean(a, keys=keys, groups=GROUPS, drop=True), np.ones(ROWS, "?"), "drop")
+        first = int(np.flatnonzero((keys < 0) | (keys >= GROUPS))[0])
+        with self.assertRaisesRegex(ValueError, "keys: number %d is %d, not one of 0 to 6" % (first, keys[first])):
+            cured.mean(a, keys=keys, groups=GROUPS)
+
+    def test_several_and_out(self):
+        a = RANDOM.standard_normal((ROWS, 2)).astype("f4")
+        keys = RANDOM.integers(0, GROUPS, ROWS)
+        every = np.ones(a.shape, "?")
+        several = cured.reduce(a, ["sum", "max", "count"], keys=keys)
+        for op in ("sum", "max", "count"):
+            self.check(op, a, keys, several[op], every, "reduce")
+        out = np.zeros((GROUPS, 2))
+        self.assertIs(cured.sum(a, keys=keys, out=out), out)
+        self.check("sum", a, keys, out, every, "out")
+        narrow = np.zeros((GROUPS, 2), "f4")
+        cured.sum(a, keys=keys, dtype="f4", out=narrow)
+        self.check("sum", a, keys, narrow, every, "narrow", dtype="f4")
+        with self.assertRaises(ValueError):
+            cured.sum(a, keys=keys, out=np.zeros((GROUPS + 1, 2)))
+
+    def test_no_elements(self):
+        a, keys = np.array([1.0, 2.0, np.nan]), np.array([0, 3, 2])
+        self.assertEqual([1, 0, 0, 2], cured.sum(a, keys=keys, nan="skip").tolist())
+        self.assertEqual("nan", str(cured.mean(a, keys=keys)[1]))
+        with self.assertRaisesRegex(ValueError, "output 1: min of no elements"):
+            cured.min(a, keys=keys)
+        result = cured.reduce(a, ["sum", "min"], keys=keys)
+        self.assertEqual(4, len(result["sum"]))
+        with self.assertRaises(ValueError):
+            result["min"]
+        self.assertEqual((2, 3), cured.sum(np.zeros((0, 3)), keys=np.zeros(0, "i4"), groups=2).shape)
+        self.assertEqual((0,), cured.sum(np.zeros(0), keys=np.zeros(0, "i4")).shape)
+
+    def test_refused(self):
+        a, keys = np.ones((4, 2)), np.array([0, 1, 0, 1])
+        for options, sentence in (({"axis": 1}, "axis: by key"), ({"keys": keys[:3]}, "keys: 3 of them, the array has 4 rows"),
+                                  ({"keepdims": True}, "keepdims"), ({"initial": 1.0}, "initial"),
+                                  ({"keys": [0, 1, 0, 1]}, "keys: list: an array is wanted"),
+                                  ({"keys": np.array([0, 1, 2**63, 2], "u8")}, "groups: the states of 9223372036854775809 groups"),
+                                  ({"keys": keys.astype("f8")}, "keys: their type is f64"), ({"keys": keys.reshape(2, 2)}, "one axis"),
+                                  ({"keys": np.repeat(keys, 2)[::2]}, "ascontiguousarray"), ({"groups": 2**40}, "groups: "),
+                                  ({"groups": -1}, "groups: ")):
+            with self.assertRaisesRegex((TypeError, ValueError, cured.Error), sentence):
+                cured.sum(a, **{"keys": keys, **options})
+        with self.assertRaisesRegex(TypeError, "groups: only with keys"):
+            cured.sum(a, groups=2)
+        with self.assertRaisesRegex(TypeError, "drop: only with keys"):
+            cured.sum(a, drop=True)
+        with self.assertRaisesRegex(TypeError, "no partials by key"):
+            cured.partial(a, ["sum"], keys=keys)
+        for op in ("digest", "prod"):
+            with self.assertRaisesRegex(ValueError, "by key"):
+                getattr(cured, op)(a, keys=keys)
+        daemon = self.enterContext(cured.Client(self.daemon.address))
+        with self.assertRaisesRegex(ValueError, "keys: number 1 is 1, not one of 0 to 0; drop leaves such elements out"):
+            daemon.sum(a, keys=keys, groups=1)
+        with self.assertRaisesRegex(cured.Error, "groups: "):
+            daemon.sum(a, keys=keys, groups=2**27)
+
+    def test_a_daemon(self):
+        """Ops, layouts, masks, dropped keys, out= and kinds of input, by a daemon: the bits that this process answers."""
+        client = self.enterContext(cured.Client(self.daemon.address))
+        cases = 0
+        for dtype, shape, of_keys in (("f8", (ROWS,), "i8"), ("f4", (ROWS, 3), "u1"), ("f2", (ROWS, 2, 2), "i4"), ("i4", (ROWS, 2), "u8"),
+                                      ("?", (ROWS,), "u4")):
+            a = (RANDOM.standard_normal(shape) * 100).astype(dtype)
+            keys = RANDOM.integers(0, GROUPS + 2, ROWS).astype(of_keys)
+            keep = RANDOM.random(shape) < 0.8
+            shared = cured.empty(a.shape, a.dtype)
+            shared[...] = a
+            for op in OPS + (() if a.dtype.kind == "f" else INTEGER_OPS):
+                options = {"keys": keys, "groups": GROUPS + 2, **({"overflow": "wrap"} if op == "prod" else {})}
+                wanted = getattr(cured, op)(a, **options)
+                out = cured.empty(wanted.shape, wanted.dtype)
+                for name, b in [*layouts(a), ("shared", shared), ("list", np.array(a.tolist(), a.dtype))]:
+                    self.assertEqual(wanted.tobytes(), getattr(client, op)(b, **options).tobytes(), (name, op))
+                    getattr(client, op)(b, out=out, **options)
+                    self.assertEqual(wanted.tobytes(), out.tobytes(), (name, op))
+                    cases += 1
+                dropped = dict(options, groups=GROUPS, drop=True)
+                self.assertEqual(getattr(cured, op)(a, **dropped).tobytes(), getattr(client, op)(a, **dropped).tobytes(), op)
+                self.assertEqual(getattr(cured, op)(a, where=keep, **options).tobytes(), getattr(client, op)(a, where=keep, **options).tobytes(), op)
+        self.assertGreater(cases, 500)
+
+    def test_a_daemon_s_files(self):
+        client = self.enterContext(cured.Client(self.daemon.address))
+        large = RANDOM.standard_normal((200000, 2))
+        keys = RANDOM.integers(0, 1000, 200000)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.npy")
+            np.save(path, large)
+            wanted = cured.reduce(large, ["sum", "argmax"], keys=keys)
+            for given in (large, cured.file(path)):
+                got = client.reduce(given, ["sum", "argmax"], keys=keys)
+                for op in ("sum", "argmax"):
+                    self.assertEqual(wanted[op].tobytes(), got[op].tobytes())
+
+    def test_async(self):
+        async def main():
+            for address in ("embedded:", self.daemon.address):
+                async with cured.AsyncClient(address) as client:
+                    answers = await asyncio.gather(*(client.sum(np.arange(6.0).reshape(3, 2) + k, keys=np.array([1, 0, 1]), groups=3) for k in range(20)))
+                    for k, answer in enumerate(answers):
+                        self.assertEqual([[2 + k, 3 + k], [4 + 2 * k, 6 + 2 * k], [0, 0]], answer.tolist())
+                    with self.assertRaisesRegex(ValueError, "keys: number 2 is 7"):
+                        await client.sum(np.arange(3.0), keys=np.array([0, 1, 7]), groups=3)
+        asyncio.run(main())
+
+    def test_shuffled(self):
+        a = RANDOM.standard_normal(5000) * 10.0 ** RANDOM.integers(-150, 150, 5000)
+        keys = RANDOM.integers(0, 50, 5000)
+        wanted = cured.reduce(a, ["sum", "var", "min"], keys=keys)
+        for _ in range(50):
+            order = RANDOM.permutation(len(a))
+            got = cured.reduce(a[order], ["sum", "var", "min"], keys=keys[order])
+            for op in ("sum", "var", "min"):
+                self.assertEqual(wanted[op].tobytes(), got[op].tobytes())
+
+    def test_bincount(self):
+        x = RANDOM.integers(0, 40, 3000)
+        weights = RANDOM.integers(-9, 9, 3000) / 8
+        for some, least in itertools.product((x, x.astype("u1"), x[:1], x[:0]), (0, 3, 100)):
+            self.assertEqual(np.bincount(some, minlength=least).tolist(), cured.bincount(some, minlength=least).tolist())
+        self.assertEqual(np.bincount(x, weights).tolist(), cured.bincount(x, weights).tolist())
+        self.assertEqual([2, 1], cured.bincount([False, True, False]).tolist())
+        with self.assertRaisesRegex(ValueError, "weights: their shape is"):
+            cured.bincount(x, weights[1:])
+        for wrong in (np.array([1, -1]), np.ones((2, 2), int), np.ones(3)):
+            with self.assertRaises((TypeError, ValueError)):
+                cured.bincount(wrong)
+
+    def test_histogram(self):
+        a = RANDOM.standard_normal(5000)
+        for x, bins in itertools.product((a, (a * 50).astype("i4"), a.astype("f4"), a[:0]),
+                                         (10, [-1, 0, 0.5, 2], np.linspace(-100, 100, 38), [0.0, 0.0, 1.0])):
+            wanted, edges = np.histogram(x, bins)
+            got, mine = cured.histogram(x, bins)
+            self.assertEqual((wanted.tolist(), edges.tolist()), (got.tolist(), mine.tolist()))
+        weights = RANDOM.integers(0, 9, 5000) / 4
+        self.assertEqual(np.histogram(a, 5, (-1, 1), weights=weights)[0].tolist(), cured.histogram(a, 5, (-1, 1), weights)[0].tolist())
+        for dtype, edges in itertools.product(("i1", "u2", "i8", "f4"), ([0, 1, 3, np.inf], [-np.inf, 0, 2], [-np.inf, -1.5, 0.5, np.inf],
+                                                                           [-np.inf, np.inf], [np.inf, np.inf])):
+            x = np.array([0, 0, 1, 2, 3, 100]).astype(dtype)
+            self.assertEqual(np.histogram(x, edges)[0].tolist(), cured.histogram(x, edges)[0].tolist(), (dtype, edges))
+        for words, options in (("same shape as", {"weights": np.ones(4)}), ("same shape as", {"weights": np.ones((5000, 1))})):
+            with self.assertRaisesRegex(ValueError, words):
+                cured.histogram(a, **options)
+        with self.assertRaisesRegex(TypeError, "'str' object cannot be interpreted"):
+            cured.bincount([1], minlength="1")
+        large = np.array([2**53, 2**53 + 1, 2**53 + 2])  # which NumPy compares as f64
+        self.assertEqual([2, 1], cured.histogram(large, np.array([2.0**53, 2.0**53 + 2, 2.0**53 + 4]))[0].tolist())
+        self.assertEqual([0, 3], cured.histogram(np.array([5, 6, 7], "u1"), [-1e300, -5.5, 1e300])[0].tolist())
+
+
+if __name__ == "__main__":
+    unittest.main()

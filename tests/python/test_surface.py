@@ -1,0 +1,219 @@
+"""NumPy's and the Array API's surface: a ddof that is no whole number, correction, AxisError, and cured.array_api. The oracle of variances
+is made of Fractions, and rounds by itself."""
+import math
+import tempfile
+import unittest
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy
+from support import Case, cured
+
+import cured.array_api as xp
+
+
+def variance(elements, ddof):
+    """The exact variance; None: it is not a number."""
+    elements = list(elements)
+    if not all(map(math.isfinite, elements)) or len(elements) - Fraction(ddof) <= 0 or not elements:
+        return None
+    exact = list(map(Fraction, elements))
+    mean = sum(exact) / len(exact)
+    return sum((x - mean) ** 2 for x in exact) / (len(exact) - Fraction(ddof))
+
+
+def nearest(exact, dtype, root):
+    """The number of the type next to a Fraction, or to its root: of the two neighbours of an estimate, by exact distances."""
+    if exact is None:
+        return math.nan
+    with localcontext() as context:
+        context.prec = 2000
+        value = Decimal(exact.numerator) / Decimal(exact.denominator)
+        value = Fraction(value.sqrt()) if root else exact
+    with numpy.errstate(over="ignore", under="ignore"):
+        guess = numpy.dtype(dtype).type(float(value) if value < Fraction(2) ** 1023 else math.inf)
+        candidates = [g for g in (numpy.nextafter(guess, numpy.dtype(dtype).type(0)), guess, numpy.nextafter(guess, guess.dtype.type(math.inf)))
+                      if math.isfinite(g)]
+    whole = {8: "u8", 4: "u4", 2: "u2"}[guess.dtype.itemsize]
+    return float(min(candidates, key=lambda c: (abs(Fraction(float(c)) - value), int(c.view(whole)) & 1)))  # of two as near the even one
+
+
+class Ddof(Case):
+    def setUp(self):
+        self.random = numpy.random.default_rng(20261127)
+
+    def test_values(self):
+        for dtype in ("f8", "f4", "f2", "i8", "u1", "?"):
+            for n in (1, 2, 3, 50):
+                for scale in (1, 1e-3):
+                    a = (self.random.standard_normal(n) * 9 * scale).astype(dtype)
+                    for ddof in (0.5, 1.5, -0.25, 0.1, 2.75):
+                        exact = variance(a.tolist(), ddof)
+                        self.assert_same(nearest(exact, "f8", False), cured.var(a, ddof=ddof), (a, ddof))
+                        self.assert_same(nearest(exact, "f8", True), cured.std(a, correction=ddof), (a, ddof))
+                        for kind in ("f4", "f2"):
+                            self.assert_same(nearest(exact, kind, True), cured.std(a, ddof=ddof, dtype=kind), (a, ddof, kind))
+
+    def test_extreme_values(self):
+        for a in (numpy.array([5e-324, 0]), numpy.array([1e-160, 3e-160]), numpy.array([1e150, -1e150])):
+            for root in (False, True):
+                exact = variance(a.tolist(), 0.5)
+                op = cured.std if root else cured.var
+                self.assert_same(nearest(exact, "f8", root), op(a, ddof=0.5))
+        self.assertEqual(math.inf, cured.var(numpy.array([1e200, -1e200]), ddof=0.5))
+        self.assertEqual(math.inf, cured.std(numpy.array([1e5, -1e5]), ddof=0.5, dtype="f2"))
+        for special in (math.nan, math.inf, -math.inf):
+            self.assertTrue(math.isnan(cured.var(numpy.array([1, 2, special]), ddof=0.5)))
+        self.assertEqual(cured.var(numpy.array([1.0, 2]), ddof=0.5), cured.nanvar(numpy.array([1, 2, math.nan]), ddof=0.5))
+        self.assertTrue(math.isnan(cured.var(numpy.zeros(0), ddof=0.5)))
+        self.assertEqual(0.0, cured.std(numpy.ones(9), ddof=0.5))
+
+    def test_whole_numbers_that_are_floats(self):
+        a = self.random.standard_normal((4, 5))
+        for ddof in (1.0, numpy.float32(2), numpy.int8(1)):
+            self.assert_same(cured.var(a, ddof=int(ddof)), cured.var(a, ddof=ddof))
+            self.assert_arrays(cured.std(a, 1, ddof=int(ddof)), cured.std(a, 1, correction=ddof))
+        with cured.Client("embedded:") as client:
+            self.assert_same(cured.var(a, ddof=1), client.var(a, correction=1.0))
+            self.assert_same(cured.var(a, ddof=0.5), client.var(a, ddof=0.5))
+
+    def test_along_axes_and_with_others(self):
+        a, keep = self.random.standard_normal((4, 5, 3)), self.random.random((4, 5, 3)) < 0.7
+        for axis in (0, -1, (0, 2), (0, 1, 2), ()):
+            stay = [k for k in range(3) if k not in [i % 3 for i in (axis if isinstance(axis, tuple) else (axis,))]]
+            for keepdims in (False, True):
+                got = cured.var(a, axis, ddof=0.5, keepdims=keepdims)
+                self.assertEqual(numpy.shape(a.var(axis, keepdims=keepdims)), numpy.shape(got))
+                turned = numpy.moveaxis(a, stay, range(len(stay)))
+                rows = turned.reshape(math.prod(turned.shape[:len(stay)]), -1)
+                if axis != ():  # variances of one element are 0
+                    self.assertEqual([nearest(variance(row.tolist(), 0.5), "f8", False) for row in rows], numpy.ravel(got).tolist())
+        masked = numpy.ma.masked_array(a, ~keep)
+        self.assert_same(nearest(variance(a[keep].tolist(), 0.5), "f8", False), cured.var(a, ddof=0.5, where=keep))
+        self.assert_same(cured.var(a, ddof=0.5, where=keep), cured.var(masked, ddof=0.5))
+        self.assert_arrays(cured.std(a, 1, ddof=0.5, where=keep), cured.std(masked, 1, ddof=0.5))
+        out = numpy.empty(3, "f4")
+        self.assertIs(out, cured.var(a, (0, 1), ddof=0.5, out=out))
+        self.assert_arrays(cured.var(a, (0, 1), ddof=0.5, dtype="f4"), out)
+        r = cured.reduce(a, "mean,var,std", axis=0, ddof=0.5)
+        self.assertEqual(["mean", "var", "std"], list(r))
+        self.assert_arrays(cured.mean(a, 0), r.mean)
+        self.assert_same(cured.var(a, ddof=0.5), cured.var([a[:1], a[1:]], ddof=0.5))
+        self.assertTrue(math.isnan(cured.var(a, ddof=0.5, min_count=61)))
+        self.assert_same(cured.var(a, ddof=0.5), cured.var(a, ddof=0.5, min_count=60))
+
+    def test_what_is_refused(self):
+        a = numpy.ones((3, 2))
+        for words, ask in (("two names", lambda: cured.var(a, ddof=1, correction=1)), ("a number is wanted", lambda: cured.var(a, ddof="1")),
+                           ("finite", lambda: cured.var(a, ddof=math.nan)), ("none of the ops", lambda: cured.sum(a, ddof=0.5)),
+                           ("takes no ddof|ddof", lambda: cured.sum(a, ddof=2.0)), ("a partial takes a whole", lambda: cured.partial(a, "var", ddof=0.5)),
+                           ("whole number", lambda: cured.partial(a, "var").finish("var", ddof=0.5)), ("keys: not with", lambda: cured.var(a, ddof=0.5, keys=[0, 1, 0])),
+                           ("offsets: not with", lambda: cured.var(a[0], ddof=0.5, offsets=[0, 1])), ("dtype", lambda: cured.var(a, ddof=0.5, dtype="i4"))):
+            with self.assertRaisesRegex((TypeError, ValueError), words):
+                ask()
+        for error in (numpy.AxisError, ValueError, IndexError):
+            for ask in (lambda: cured.var(a, 2, ddof=0.5), lambda: cured.sum(a, -3), lambda: cured.quantile(a, 0.5, axis=2), lambda: cured.reduce(a, "sum", (0, 4))):
+                with self.assertRaises(error):
+                    ask()
+
+
+class DdofAsked(Case):
+    """A fractional ddof is refused, masked and read as a whole one."""
+
+    def test_as_whole_ones(self):
+        masked = numpy.ma.masked_array([1.0, 2, 4, 8], [0, 1, 0, 0])
+        a = numpy.arange(12.0).reshape(4, 3)
+        for ddof in (0.5, 1):
+            with self.assertRaisesRegex(ValueError, "nulls"):
+                cured.var(masked, ddof=ddof, nulls="error")
+            with self.assertRaisesRegex(TypeError, "where: a bool array"):
+                cured.var(a, 0, ddof=ddof, where=numpy.array([1, 1, 0]))
+            with self.assertRaisesRegex(TypeError, "axis: a list"):
+                cured.var([a[0], a[1]], axis=0, ddof=ddof)
+            with self.assertRaisesRegex(ValueError, "nulls"):
+                cured.var(numpy.ma.masked_array(a, a == 4), 0, ddof=ddof, nulls="error")
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder + "/a.npy"
+            numpy.save(path, a)
+            with self.assertRaisesRegex(TypeError, "ddof: along an axis of a file a whole number"):
+                cured.file(path).var(0, ddof=0.5)
+            self.assertEqual(cured.var(a, ddof=0.5), cured.file(path).var(ddof=0.5))
+
+    def test_pairs_that_are_skipped(self):
+        """Which of two arrays has the NaN does not tell how many pairs count."""
+        a, b = numpy.array([1.0, 2, 3]), numpy.array([1.0, numpy.nan, 3])
+        with self.assertRaisesRegex(TypeError, "min_count: not with nan='skip' and two arrays"):
+            cured.dot(a, b, nan="skip", min_count=3)
+        self.assertEqual(14.0, cured.dot(a, a, min_count=3))
+
+
+class ArrayApi(Case):
+    def setUp(self):
+        self.random = numpy.random.default_rng(5)
+
+    def test_types_and_shapes(self):
+        """As the standard has them: floats stay, sums of integers have 64 bits."""
+        for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "bool"):
+            a = self.random.integers(0, 2, (3, 4, 2)).astype(name)
+            wide = name if name[0] == "f" else "uint64" if name[0] == "u" else "int64"
+            for axis, keepdims in ((None, False), (0, True), ((0, 2), False), (-1, False), (None, True)):
+                shape = numpy.sum(a, axis, keepdims=keepdims).shape
+                for op, dtype in (("sum", wide), ("prod", wide), ("min", name), ("max", name), ("any", "bool"), ("all", "bool"), ("count_nonzero", "int64")):
+                    got = getattr(xp, op)(a, axis=axis, keepdims=keepdims)
+                    self.assertIsInstance(got, numpy.ndarray)
+                    self.assertEqual((shape, dtype), (got.shape, got.dtype.name), (op, name, axis))
+                    wanted = getattr(numpy, op)(a, axis=axis, keepdims=keepdims)
+                    self.assertEqual(numpy.asarray(wanted).tolist(), got.tolist(), (op, name, axis))
+                for op in ("mean", "var", "std") if name[0] == "f" else ():
+                    got = getattr(xp, op)(a, axis=axis, keepdims=keepdims)
+                    self.assertEqual((shape, name), (got.shape, got.dtype.name))
+                    self.assertTrue(numpy.allclose(getattr(numpy, op)(a, axis=axis, keepdims=keepdims), got, 1e-6))
+            for op in ("argmin", "argmax"):
+                for axis, keepdims in ((None, False), (1, False), (1, True)):
+                    got = getattr(xp, op)(a, axis=axis, keepdims=keepdims)
+                    self.assertEqual((getattr(numpy, op)(a, axis=axis, keepdims=keepdims).tolist(), "int64"), (got.tolist(), got.dtype.name))
+
+    def test_correction_and_dtype(self):
+        a = self.random.standard_normal((6, 5)).astype("f4")
+        for correction in (0, 1, 1.5, 0.5, 2.0):
+            self.assertEqual(nearest(variance(a.ravel().tolist(), correction), "f4", True), float(xp.std(a, correction=correction)))
+            self.assertEqual(nearest(variance(a[:, 2].tolist(), correction), "f4", False), float(xp.var(a, correction=correction, axis=0)[2]))
+        self.assertEqual("float64", xp.sum(a, dtype=numpy.float64).dtype.name)
+        self.assertEqual("int16", xp.sum(numpy.arange(4), dtype=numpy.int16).dtype.name)
+        self.assertEqual("float32", xp.prod(numpy.arange(1, 4), dtype=numpy.float32).dtype.name)
+
+    def test_what_is_refused(self):
+        for words, ask in (("floating-point", lambda: xp.mean(numpy.arange(3))), ("complex128", lambda: xp.sum(numpy.ones(2, complex))),
+                           ("does not fit int8", lambda: xp.sum(numpy.full(9, 100), dtype=numpy.int8)), ("floats are not", lambda: xp.sum(numpy.ones(2), dtype=numpy.int64)),
+                           ("positional", lambda: xp.sum(numpy.ones(2), 0)), ("positional-only|argument", lambda: xp.sum(x=numpy.ones(2)))):
+            with self.assertRaisesRegex((TypeError, OverflowError), words):
+                ask()
+        self.assertEqual(12, len(xp.__all__))
+        import inspect
+        for name in xp.__all__:
+            kinds = [p.kind for p in inspect.signature(getattr(xp, name)).parameters.values()]
+            self.assertEqual([inspect.Parameter.POSITIONAL_ONLY] + [inspect.Parameter.KEYWORD_ONLY] * (len(kinds) - 1), kinds)
+
+    def test_other_libraries(self):
+        """The answer is an array of x's own namespace."""
+        class Wrapped:
+            def __init__(self, array):
+                self.array, self.dtype = array, array.dtype
+
+            def __array_namespace__(self):
+                class Space:
+                    asarray = staticmethod(Wrapped)
+                return Space
+
+            def __dlpack__(self, stream=None):
+                return self.array.__dlpack__()
+
+            def __dlpack_device__(self):
+                return self.array.__dlpack_device__()
+        got = xp.sum(Wrapped(numpy.arange(6.0).reshape(2, 3)), axis=0)
+        self.assertIsInstance(got, Wrapped)
+        self.assertEqual([3, 5, 7], got.array.tolist())
+
+
+if __name__ == "__main__":
+    unittest.main()
