@@ -62,6 +62,14 @@ static const row rows[] = {
     {"sum f8_e5m2", CR_F8_E5M2, DATA_NORMAL, {CR_OP_SUM}},
     {"sumsq f8_e5m2", CR_F8_E5M2, DATA_NORMAL, {CR_OP_SUMSQ}},
     {"sum+max i32", CR_I32, DATA_BITS, {CR_OP_SUM, CR_OP_MAX}},
+    {"dot f32", CR_F32, DATA_NORMAL, {CR_OP_DOT}},
+    {"dot f64", CR_F64, DATA_NORMAL, {CR_OP_DOT}},
+    {"dot f64", CR_F64, DATA_BITS, {CR_OP_DOT}},
+    {"dot bf16", CR_BF16, DATA_NORMAL, {CR_OP_DOT}},
+    {"dot i32", CR_I32, DATA_BITS, {CR_OP_DOT}},
+    {"dot i64", CR_I64, DATA_BITS, {CR_OP_DOT}},
+    {"sqdist f32", CR_F32, DATA_NORMAL, {CR_OP_SQDIST}},
+    {"average f32", CR_F32, DATA_NORMAL, {CR_OP_AVERAGE}},
     {"digest f32", CR_F32, DATA_BITS, {CR_OP_DIGEST}},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -91,9 +99,15 @@ static void begin_fold(void *context, int id) {
     cr_partial_want(&g->partials[id], wants);
 }
 
+/* Of an op of two arrays the second is the other half of the bytes. */
 static void fold_piece(void *context, int id, size_t at, size_t bytes) {
     group *g = context;
     const size_t size = cr_dtype_size(g->row->dtype);
+    if (cr_op_inputs(g->row->ops[0]) == 2) {
+        const cr_view view = {.data = g->data + at / 2, .second = g->data + (g->bytes + at) / 2};
+        cr_cpu_fold_view(&g->partials[id], &view, bytes / 2 / size, at / 2 / size);
+        return;
+    }
     cr_cpu_fold(&g->partials[id], g->data + at, bytes / size, at / size);
 }
 

@@ -1,4 +1,4 @@
-/* cured-bench pack, gpu-axis, gpu-call, kernels and lane, and the rows of floors with a GPU, in a build without CUDA. Thread: main. */
+/* cured-bench pack, gpu-axis, gpu-call, gpu-segments, kernels and lane, and the rows of floors with a GPU, in a build without CUDA. Thread: main. */
 #include <stdio.h>
 
 #include "bench/bench.h"
@@ -12,6 +12,7 @@ static int none(char **argv) {
 int bench_pack(int argc, char **argv) { return (void)argc, none(argv); }
 int bench_gpu_axis(int argc, char **argv) { return (void)argc, none(argv); }
 int bench_gpu_call(int argc, char **argv) { return (void)argc, none(argv); }
+int bench_gpu_segments(int argc, char **argv) { return (void)argc, none(argv); }
 int bench_kernels(int argc, char **argv) { return (void)argc, none(argv); }
 int bench_lane(int argc, char **argv) { return (void)argc, none(argv); }
 

@@ -7,6 +7,7 @@
 // Thread: main. Owner: the caller owns all memory.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include "bench/kernels_peer.h"
 
@@ -61,6 +62,8 @@ __device__ double normal(uint64_t r) {
 
 __device__ void put(double *p, uint64_t r) { *p = normal(r); }
 __device__ void put(float *p, uint64_t r) { *p = (float)normal(r); }
+__device__ void put(__nv_fp8_e4m3 *p, uint64_t r) { *p = __nv_fp8_e4m3((float)normal(r)); }
+__device__ void put(__nv_fp8_e5m2 *p, uint64_t r) { *p = __nv_fp8_e5m2((float)normal(r)); }
 __device__ void put(__half *p, uint64_t r) { *p = __float2half_rn((float)normal(r)); }
 __device__ void put(__nv_bfloat16 *p, uint64_t r) { *p = __float2bfloat16_rn((float)normal(r)); }
 template <class T>
@@ -110,7 +113,9 @@ extern "C" int bench_fill(cr_dtype dtype, void *out, uint64_t n, uint64_t seed, 
         case CR_FORMAT_F64:
             return fill<double>(out, n, seed, s);
         case CR_FORMAT_F8_E4M3:
+            return fill<__nv_fp8_e4m3>(out, n, seed, s);
         case CR_FORMAT_F8_E5M2:
+            return fill<__nv_fp8_e5m2>(out, n, seed, s);
         case CR_FORMAT_INT:
             break;
     }

@@ -5,7 +5,7 @@ Each call of the first part follows a kernel of the program's own, as in every r
 answer is checked: against a float64 sum on the GPU, or bit for bit against cured's answer by another way. Prints the machine, and of
 each figure the median in microseconds with the 10th and 90th percentile.
 
-usage: PYTHONPATH=… CURED_CUDA_LIBRARY=… torch_here.py [--gib N]      (of the state dict; 14)
+usage: PYTHONPATH=… CURED_CUDA_LIBRARY=… torch_here.py [--gib N] [--parts calls,masks,…]      (N: of the state dict; 14)
 Exit status 77: there is no torch with a GPU.
 """
 import argparse
@@ -174,6 +174,20 @@ def many():
          cured=timed(lambda i: cured.reduce_each(tensors, "norm2"), rounds=15, warm=3))
 
 
+def masks():
+    """Sums under a mask of half, beside the plain sum and torch's ways. The share counts the mask's bytes."""
+    for dtype, n in ((torch.float32, 1 << 28), (torch.float32, 1 << 22), (torch.float64, 1 << 27), (torch.bfloat16, 1 << 28)):
+        t = torch.randn(n, device="cuda", dtype=dtype)
+        m = torch.rand(n, device="cuda") < 0.5
+        assert cured.reduce(t, "sum,norm2", where=m) == cured.reduce(t[m], "sum,norm2")
+        plain, masked = timed(lambda i: cured.sum(t)), timed(lambda i: cured.sum(t, where=m))
+        tell("sum under a mask, %s of %s" % (n, str(dtype)[6:]), masked=masked, plain=plain,
+             torch_where=timed(lambda i: torch.where(m, t, 0).sum().item()), torch_select=timed(lambda i: t[m].sum().item(), rounds=20))
+        print("%42s%.2f of the plain sum's rate" % ("", plain[0] / masked[0] * (t.itemsize + 1) / t.itemsize), flush=True)
+        del t, m
+        torch.cuda.empty_cache()
+
+
 def state(gib):
     """Tensors as a model of 7 billion parameters has, at this many GiB."""
     share = [4096 * 4096] * 4 + [11008 * 4096] * 3 + [4096] * 2
@@ -192,11 +206,11 @@ def state(gib):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--gib", type=float, default=14)
+    parser.add_argument("--parts", default="calls,graphs,norms,many,masks,state")
     words = parser.parse_args()
     print("%s, torch %s, cured %s" % (torch.cuda.get_device_name(), torch.__version__, cured.__version__), flush=True)
-    for part in (calls, graphs, norms, many):
-        part()
-    state(words.gib)
+    for part in words.parts.split(","):
+        {"calls": calls, "graphs": graphs, "norms": norms, "many": many, "masks": masks, "state": lambda: state(words.gib)}[part]()
 
 
 if __name__ == "__main__":
