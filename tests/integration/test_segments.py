@@ -73,6 +73,15 @@ class SegmentsTest(BesideTest):
                     answer = self.ask_segments("f32", OPS, data, borders, way, offsets_way, next(kinds), mask, mask_way or "", pieces=pieces)
                     self.check(answer, "f32", OPS, data, borders, mask)
 
+    def test_all_empty(self):
+        """Segments that are all empty, within an array that is not: each answers once, wherever they lie in it."""
+        data = plain("f32", 5)
+        for way, offsets_way, at in itertools.product(WAYS, BESIDE_WAYS, (0, 1, 5)):
+            for mask in (None, random_mask(self.r, 5, (True, 3, False))):
+                with self.subTest((way, offsets_way, at, mask is not None)):
+                    answer = self.ask_segments("f32", OPS, data, [at] * 3, way, offsets_way, mask=mask)
+                    self.check(answer, "f32", OPS, data, [at] * 3, mask)
+
     def test_every_type(self):
         for dtype in SIZES:
             ops = ["count_nonzero", "any"] if dtype == "bool" else ["sum", "max", "norm1"]
