@@ -32,8 +32,7 @@ static uint64_t draw(uint64_t below) {
 }
 
 static void setup(void) {
-    const char *seed = getenv("CURED_TEST_SEED");
-    random_state = seed != NULL ? strtoull(seed, NULL, 10) : 1;
+    random_state = check_seed(1);
     OK(cured_connect("embedded:", NULL, &conn, NULL));
 }
 

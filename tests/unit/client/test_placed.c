@@ -10,7 +10,7 @@
 
 #define OK(call) ck_assert_msg((call) == CURED_OK, "%s", error.text)
 
-enum { MOST = 2100 * 1000 + 28, FEW = 1204, WAYS = 4, GEOMETRIES = 4, OUTPUTS = 2, AT = 64, ROOM = 1 << 20 };
+enum { MOST = 700 * 1000 + 28, FEW = 1204, WAYS = 4, GEOMETRIES = 4, OUTPUTS = 2, AT = 64, ROOM = 1 << 20 };
 typedef enum geometry { BY_KEY, ROWS_BY_KEY, BY_OFFSETS, BY_RANK } geometry;
 
 static float data[MOST];

@@ -93,8 +93,7 @@ START_TEST(only_what_does_not_fit) {
 END_TEST
 
 CR_CHECK_MAIN("engine/axis_strips") {
-    const char *seed = getenv("CURED_TEST_SEED");
-    srandom(seed ? (unsigned)strtoul(seed, NULL, 10) : 17);
+    srandom((unsigned)check_seed(17));
     tcase_add_test(tc, every_byte_has_a_place);
     tcase_add_test(tc, only_what_does_not_fit);
 }

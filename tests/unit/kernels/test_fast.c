@@ -93,7 +93,7 @@ START_TEST(each_way_off) {
                                         CR_FAM_SQDIST,
                                         CR_FAM_DOT | CR_FAM_SQDIST | CR_FAM_WEIGHTS};
     if (cr_cpu_select(isas[_i], NULL) != CR_OK) return; /* this machine has none */
-    state = 88172645463325252u + (uint64_t)_i;
+    state = 88172645463325252u + (uint64_t)_i + ((uint64_t)check_seed(1) << 8);
     for (int dtype = 1; dtype <= CR_DTYPE_INPUTS; dtype++) {
         if (!cr_dtype_is_input((cr_dtype)dtype)) continue;
         const size_t size = cr_dtype_size((cr_dtype)dtype);
@@ -106,7 +106,8 @@ START_TEST(each_way_off) {
             }
             for (size_t f = 0; f < sizeof together / sizeof *together; f++)
                 for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
-                    same_without((cr_dtype)dtype, together[f], kind, x + 1, lengths[l]);
+                    if (lengths[l] < LONGEST || draw() % 4 == 0) /* all of them would take most of its time */
+                        same_without((cr_dtype)dtype, together[f], kind, x + 1, lengths[l]);
         }
         free(x);
     }
