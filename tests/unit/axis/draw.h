@@ -10,10 +10,6 @@
 
 #include "kernels/cpu/axis.h"
 
-/* Under sanitizers, which make a case many times slower, a case in six: SPARSE, from the build. The seed says which. */
-#ifndef SPARSE
-#define SPARSE 1
-#endif
 enum { OPS_AT_ONCE = 4 };
 
 static uint64_t random_state = 1;

@@ -15,7 +15,7 @@
 enum { GUARD = 64 };
 
 /* The number of the first case that is tried. */
-static unsigned first_of(unsigned turn) { return (turn + (unsigned)check_seed(0)) % SPARSE; }
+static unsigned first_of(unsigned turn) { return (turn + (unsigned)check_seed(0)) % CHECK_SPARSE; }
 
 typedef struct answers {
     uint8_t *block[CR_AXIS_MAX_OPS];
@@ -193,7 +193,7 @@ START_TEST(every_way_gives_the_same_bits) {
     for (int dtype = 1; dtype <= CR_DTYPE_INPUTS; dtype++) {
         if (!cr_dtype_is_input((cr_dtype)dtype)) continue;
         for (int shape = 0; shape < SHAPES; shape++) {
-            for (unsigned round = first_of((unsigned)(dtype + shape)); round < 3; round += SPARSE) {
+            for (unsigned round = first_of((unsigned)(dtype + shape)); round < 3; round += CHECK_SPARSE) {
                 cr_axis_spec spec = {.dtype = (cr_dtype)dtype, .shape = shapes[shape]};
                 choose_ops(&spec);
                 one_case(&spec, (distribution)below(DISTRIBUTIONS));
@@ -211,7 +211,7 @@ START_TEST(sums_of_every_distribution) {
     random_state = 77 + (uint64_t)_i;
     for (int dtype = CR_F16; dtype <= CR_F64; dtype++) {
         for (int d = 0; d < DISTRIBUTIONS; d++) {
-            for (size_t shape = first_of((unsigned)d); shape < sizeof few / sizeof few[0]; shape += SPARSE) {
+            for (size_t shape = first_of((unsigned)d); shape < sizeof few / sizeof few[0]; shape += CHECK_SPARSE) {
                 cr_axis_spec spec = {.dtype = (cr_dtype)dtype,
                                      .shape = few[shape],
                                      .families = CR_FAM_SUM,
@@ -235,7 +235,7 @@ END_TEST
 
 /* Each fast way switched off, and all at once: the same bits. The reference, a fold of each output, has them all. */
 START_TEST(each_fast_way_off) {
-    enum { ROUNDS = 260 / SPARSE };
+    enum { ROUNDS = 260 / CHECK_SPARSE };
     const uint64_t off = _i < CR_FAST_CPU_WAYS ? UINT64_C(1) << _i : UINT64_MAX;
     random_state = 0x2545f4914f6cdd1du + (uint64_t)_i;
     for (int round = 0; round < ROUNDS; round++) {
@@ -252,7 +252,7 @@ END_TEST
 
 /* Under a mask of bytes or bits, of which little, half or nearly all counts, in runs or not. */
 START_TEST(masked_arrays) {
-    enum { ROUNDS = 600 / SPARSE };
+    enum { ROUNDS = 600 / CHECK_SPARSE };
     if (cr_cpu_select(isas[_i], NULL) != CR_OK) return;
     random_state = 0x1b873593cc9e2d51u + (uint64_t)_i;
     for (int round = 0; round < ROUNDS; round++) {

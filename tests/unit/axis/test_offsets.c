@@ -190,7 +190,7 @@ static void one_case(const scene *s, uint64_t off) {
 }
 
 START_TEST(every_way_gives_the_same_bits) {
-    enum { ROUNDS = 40 / SPARSE };
+    enum { ROUNDS = 40 / CHECK_SPARSE };
     if (cr_cpu_select(isas[_i], NULL) != CR_OK) return; /* this machine has none */
     random_state = 0x9e3779b97f4a7c15u + (uint64_t)_i;
     for (int dtype = 1; dtype <= CR_DTYPE_INPUTS; dtype++) {
@@ -207,7 +207,7 @@ START_TEST(every_way_gives_the_same_bits) {
 END_TEST
 
 START_TEST(each_fast_way_off) {
-    enum { ROUNDS = 20 / SPARSE };
+    enum { ROUNDS = 20 / CHECK_SPARSE };
     const uint64_t off = _i < CR_FAST_CPU_WAYS ? UINT64_C(1) << _i : UINT64_MAX;
     random_state = 0x2545f4914f6cdd1du + (uint64_t)_i;
     for (int round = 0; round < ROUNDS; round++) {

@@ -106,7 +106,8 @@ START_TEST(each_way_off) {
             }
             for (size_t f = 0; f < sizeof together / sizeof *together; f++)
                 for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
-                    if (lengths[l] < LONGEST || draw() % 4 == 0) /* all of them would take most of its time */
+                    if (lengths[l] < LONGEST ||
+                        draw() % (4 * CHECK_SPARSE) == 0) /* all of them would take most of its time */
                         same_without((cr_dtype)dtype, together[f], kind, x + 1, lengths[l]);
         }
         free(x);
