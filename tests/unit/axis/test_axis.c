@@ -14,7 +14,7 @@
 
 enum { GUARD = 64 };
 
-/* The number of the first case that is tried. */
+/* Of CHECK_SPARSE cases in turn one is tried: the first. */
 static unsigned first_of(unsigned turn) { return (turn + (unsigned)check_seed(0)) % CHECK_SPARSE; }
 
 typedef struct answers {
@@ -188,16 +188,15 @@ enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 static const char *const isas[] = {"portable", "avx2", "avx512"};
 
 START_TEST(every_way_gives_the_same_bits) {
-    if (cr_cpu_select(isas[_i], NULL) != CR_OK) return; /* this machine has none */
-    random_state = 0x9e3779b97f4a7c15u + (uint64_t)_i;
+    if (cr_cpu_select(isas[_i], NULL) != CR_OK) return;                                 /* this machine has none */
+    random_state = 0x9e3779b97f4a7c15u + (uint64_t)_i + ((uint64_t)check_seed(0) << 8); /* the commit draws the cases */
     for (int dtype = 1; dtype <= CR_DTYPE_INPUTS; dtype++) {
         if (!cr_dtype_is_input((cr_dtype)dtype)) continue;
         for (int shape = 0; shape < SHAPES; shape++) {
-            for (unsigned round = first_of((unsigned)(dtype + shape)); round < 3; round += CHECK_SPARSE) {
-                cr_axis_spec spec = {.dtype = (cr_dtype)dtype, .shape = shapes[shape]};
-                choose_ops(&spec);
-                one_case(&spec, (distribution)below(DISTRIBUTIONS));
-            }
+            if (first_of((unsigned)(dtype + shape)) != 0) continue;
+            cr_axis_spec spec = {.dtype = (cr_dtype)dtype, .shape = shapes[shape]};
+            choose_ops(&spec);
+            one_case(&spec, (distribution)below(DISTRIBUTIONS));
         }
     }
 }
