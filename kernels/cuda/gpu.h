@@ -44,7 +44,7 @@ enum { CR_GPU_AXIS_OPS = 32 };
 typedef struct cr_gpu_axis {
     cr_dtype dtype;
     cr_shape shape;
-    const void *data;
+    const void *data, *second; /* second: of ops of two arrays, which whole arrays alone have; NULL: there is none */
     uint64_t first;
     const cr_op *ops;
     uint32_t op_count;

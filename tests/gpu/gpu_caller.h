@@ -40,6 +40,9 @@ void caller_compare(const char *what, cured_dtype dtype, const cured_op *ops, si
 void caller_check_types(void);
 /* gpu_caller_masks.c: one array under a mask. */
 void caller_check_masked(void);
+/* gpu_caller_pairs.c: ops of two arrays. */
+void caller_check_pairs(void);
+void caller_check_pair_refusals(void);
 /* gpu_caller_linear.c: linear forms in device memory. */
 void caller_check_linear(void);
 void caller_check_linear_refusals(void);

@@ -55,7 +55,8 @@ static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, cr_
     const bool partial = what == CR_CUDA_PARTIAL || what == CR_CUDA_PARTIAL_EACH;
     const char *not = NULL;
     if (o->mask != NULL && what != CR_CUDA_VALUES) not = "mask";
-    if (o->second != NULL) not = "second";
+    if (o->second != NULL && (what == CR_CUDA_EACH || what == CR_CUDA_PARTIAL_EACH || what == CR_CUDA_LINEAR))
+        not = "second";
     if (o->layout != NULL) not = "layout";
     if (o->offsets != NULL && what != CR_CUDA_AXIS && what != CR_CUDA_TO) not = "offsets";
     if (o->keys != NULL) not = "keys";
@@ -107,6 +108,7 @@ cr_status cr_cl_cuda_needs(const cr_cl_cuda_ask *ask, cr_dtype dtype, cr_needs *
                                      : ask->has_axis            ? CR_GEOMETRY_AXIS
                                                                 : CR_GEOMETRY_WHOLE,
                          .shape = ask->shape,
+                         .second = ask->paired,
                          .partial = ask->unplaced || ask->first != 0,
                          .unplaced = ask->unplaced,
                          .first = ask->first,
@@ -128,6 +130,31 @@ static cr_status take_mask(cr_cl_cuda_ask *ask, const cured_mask *mask, cr_error
                            "variances and counts are; select the elements first (in Python t[mask])",
                            cr_op_name(ask->ops[k]));
     return cr_cl_take_mask(mask, ask->of->arrays[0].count, &ask->mask, error);
+}
+
+/* The types whose pairs have kernels (kernels/cuda/instance/fold.def). */
+static bool takes_pairs(cr_dtype dtype) {
+    return dtype == CR_F16 || dtype == CR_BF16 || dtype == CR_F32 || dtype == CR_F64;
+}
+
+static cr_status take_second(cr_cl_cuda_ask *ask, const cured_options *o, cr_error *error) {
+    ask->paired = o->second != NULL;
+    if (o->second == NULL) return CR_OK;
+    if (ask->of->array_count != 1)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "second: array_count is %zu, must be 1 with a second array",
+                       ask->of->array_count);
+    if (o->mask != NULL || o->axis != NULL || o->offsets != NULL)
+        return cr_fail(error, CR_UNIMPLEMENTED,
+                       "second: in device memory whole arrays are answered, without mask, axis or offsets: pass copies "
+                       "of both in host memory (in Python a.cpu() or a.get())");
+    if (!takes_pairs(ask->dtype))
+        return cr_fail(
+            error, CR_UNIMPLEMENTED,
+            "second: pairs of %s are not reduced in device memory, those of f16, bf16, f32 and f64 are: pass "
+            "copies of both in host memory (in Python a.cpu() or a.get())",
+            cr_dtype_name(ask->dtype));
+    ask->second = o->second->data;
+    return cr_cl_check_second(o->second, (cured_dtype)ask->dtype, ask->of->arrays[0].count, error);
 }
 
 /* No kernel finds elements by their rank. */
@@ -157,6 +184,7 @@ cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_c
     ask->unplaced = o.unplaced;
     status = check_ranks(ask, error);
     if (status == CR_OK) status = take_type(ask, what, error);
+    if (status == CR_OK) status = take_second(ask, &o, error);
     if (status == CR_OK) status = take_mask(ask, o.mask, error);
     if (status == CR_OK) status = take_shape(ask, o.axis, error);
     if (status == CR_OK) status = take_offsets(ask, o.offsets, error);

@@ -18,11 +18,12 @@ typedef struct cr_cl_cuda_ask {
     cr_finish_opts finish;
     cr_needs needs;
     uint64_t first;
-    bool unplaced, has_axis;
+    bool unplaced, has_axis, paired; /* paired: there is a second array */
     bool mixed, by_place; /* mixed: the arrays are of several types. by_place: an answer says where an element lies */
     cr_shape shape;       /* with has_axis; else one row of all */
     cr_offsets offsets;   /* of segments; else of no type */
     cr_mask mask;         /* in device memory, of the only array */
+    const void *second;   /* likewise: the other elements of its pairs */
 } cr_cl_cuda_ask;
 
 static inline bool cr_cl_cuda_by_offsets(const cr_cl_cuda_ask *ask) { return ask->offsets.dtype != CR_DTYPE_NONE; }

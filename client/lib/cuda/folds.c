@@ -18,8 +18,8 @@ static const cr_caller_array *arrays_of(const cr_cl_cuda_ask *ask) {
 
 static cr_status start(cr_cl_cuda_folds *folds, const cr_cl_cuda_ask *ask, cr_dtype dtype,
                        const cr_caller_array *arrays, size_t count, cr_error *error) {
-    const cr_caller_fold fold = {dtype, folds->families, folds->wants,    arrays,
-                                 count, ask->first,      ask->of->stream, ask->mask};
+    const cr_caller_fold fold = {dtype,      folds->families, folds->wants, arrays,     count,
+                                 ask->first, ask->of->stream, ask->mask,    ask->second};
     const cr_status status = folds->api->start(&fold, &folds->calls[folds->count], error);
     folds->count += status == CR_OK;
     return status;

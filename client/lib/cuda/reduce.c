@@ -96,6 +96,7 @@ static cr_gpu_axis axis_of(const cr_cl_cuda_ask *ask, void *const *to) {
     return (cr_gpu_axis){.dtype = ask->dtype,
                          .shape = ask->shape,
                          .data = ask->of->arrays[0].data,
+                         .second = ask->second,
                          .ops = ask->ops,
                          .op_count = (uint32_t)ask->of->op_count,
                          .finish = ask->finish,

@@ -7,6 +7,7 @@
 #include "kernels/cuda/axis/answer.h"
 #include "kernels/cuda/axis/round.cuh"
 #include "kernels/cuda/plan/burst_float.h"
+#include "kernels/cuda/thread/float.cuh"
 
 /* Digits of 32 bits: those of a window of the sum's grid, or all. */
 struct cr_answer_number {
@@ -39,6 +40,28 @@ struct cr_answer_number {
             one >>= 32;
         }
     }
+    /* Up to the highest digit that is not 0. */
+    CR_DEVICE int length() const {
+        int top = count;
+#pragma unroll 1
+        while (top > 0 && digit[top - 1] == 0) top--;
+        return top;
+    }
+    /* Up by whole digits, which there is room for. */
+    CR_DEVICE void raise(int length, int by) {
+#pragma unroll 1
+        for (int i = length - 1; i >= 0; i--) digit[i + by] = digit[i];
+#pragma unroll 1
+        for (int i = 0; i < by; i++) digit[i] = 0;
+    }
+    /* Up until the highest of `length` digits has its highest bit set. Gives by how many bits. */
+    CR_DEVICE int normalise(int length) {
+        const int by = __clz((int)digit[length - 1]);
+#pragma unroll 1
+        for (int i = length - 1; by > 0 && i >= 0; i--)
+            digit[i] = (uint32_t)(digit[i] << by) | (i > 0 ? (uint32_t)digit[i - 1] >> (32 - by) : 0);
+        return by;
+    }
     /* The highest 97 to 128 bits; exponent: of the lowest of them, in units of the grid. */
     CR_DEVICE cr_u128 leading(int &exponent, bool &sticky) const {
         int top = count - 1;
@@ -54,6 +77,66 @@ struct cr_answer_number {
         return value;
     }
 };
+
+/* Takes q·y, of `length` digits, from the digits of x from place `at` on. Gives what is owed beyond them. */
+CR_DEVICE int64_t cr_answer_less(cr_answer_number &x, int at, const cr_answer_number &y, int length, uint32_t q) {
+    uint64_t carry = 0;
+    int64_t borrow = 0;
+#pragma unroll 1
+    for (int i = 0; i < length; i++) {
+        carry += (uint64_t)q * (uint32_t)y.digit[i];
+        const int64_t rest = x.digit[at + i] - (int64_t)(uint32_t)carry + borrow;
+        x.digit[at + i] = (uint32_t)rest;
+        borrow = rest >> 32;
+        carry >>= 32;
+    }
+    return (int64_t)carry - borrow;
+}
+/* Adds y to them. Gives what is carried beyond. */
+CR_DEVICE int64_t cr_answer_more(cr_answer_number &x, int at, const cr_answer_number &y, int length) {
+    uint64_t carry = 0;
+#pragma unroll 1
+    for (int i = 0; i < length; i++) {
+        carry += (uint64_t)x.digit[at + i] + (uint64_t)y.digit[i];
+        x.digit[at + i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+    return (int64_t)carry;
+}
+
+/* x/y, which has `length` digits, as 96 bits or one more, whose unit is that of the numbers times 2^exponent. Changes both. Digit by digit,
+ * as one divides by hand: from the two highest digits of what is left follows a digit that is right, or one or two too large. */
+CR_DEVICE cr_u128 cr_answer_ratio(cr_answer_number &x, cr_answer_number &y, int length, int &exponent, bool &sticky) {
+    enum { DIGITS = 3 };
+    int top = x.length();
+    if (top == 0) return 0;
+    exponent += 32 * (x.first - y.first) + y.normalise(length) - x.normalise(top);
+    if (top < length + DIGITS) {
+        const int by = length + DIGITS - top;
+        x.raise(top, by);
+        top += by;
+        exponent -= 32 * by;
+    }
+    exponent += 32 * (top - length - DIGITS);
+    cr_u128 quotient = 1;
+    if (cr_answer_less(x, top - length, y, length, 1) != 0) {
+        cr_answer_more(x, top - length, y, length);
+        quotient = 0;
+    }
+    const uint64_t highest = (uint32_t)y.digit[length - 1];
+#pragma unroll 1
+    for (int at = top - length - 1; at >= top - length - DIGITS; at--) {
+        const uint64_t left = (uint64_t)x.digit[at + length] << 32 | (uint32_t)x.digit[at + length - 1];
+        uint32_t q = (uint32_t)min(left / highest, (uint64_t)UINT32_MAX);
+        x.digit[at + length] -= cr_answer_less(x, at, y, length, q);
+#pragma unroll 1
+        for (; x.digit[at + length] < 0; q--) x.digit[at + length] += cr_answer_more(x, at, y, length);
+        quotient = quotient << 32 | q;
+    }
+#pragma unroll 1
+    for (int i = 0; i < top; i++) sticky |= x.digit[i] != 0;
+    return quotient;
+}
 
 /* As the host reads it: take_sum in plan/launchers.c. Gives what NaNs and infinities there were. */
 CR_DEVICE uint64_t cr_answer_take(cr_answer_number &number, const cr_sum_found &found, int limbs, int grid) {

@@ -20,11 +20,22 @@ typedef struct cr_answer_args {
     cr_axis_args axis;
     const cr_fold_slot *slot;
     struct {
-        uint8_t at; /* cr_sum_at */
+        uint8_t at; /* in the slot */
         uint16_t limbs;
         int16_t grid;
     } sum[CR_AXIS_OUTS];
 } cr_answer_args;
+
+/* An average: the sum of the products, divided by that of the weights. */
+typedef struct cr_average_args {
+    const cr_fold_slot *slot;
+    cr_axis_out out;
+    bool skip;
+    struct {
+        uint16_t limbs;
+        int16_t grid;
+    } products, weights;
+} cr_average_args;
 
 /* Of a fold that makes its answers: its slot is answer.slot. Launchers of such take it for the cr_fold_args that it begins with. */
 typedef struct cr_answered_args {
@@ -43,6 +54,7 @@ int cr_answer_enqueue(const cr_gpu_axis *axis, const cr_fold_slot *slot, void *s
 /* The fold and the answers by one launch: fold is made ready. False: there is none for these. *failure: a cudaError_t. */
 bool cr_answered_enqueue(const cr_gpu_axis *axis, const cr_fold_args *fold, void *stream, int *failure);
 int cr_answer_launch(const cr_answer_args *args, void *stream);
+int cr_average_launch(const cr_average_args *args, void *stream);
 
 #ifdef __cplusplus
 }

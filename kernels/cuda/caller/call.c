@@ -31,7 +31,9 @@ cr_status cr_caller_launch(cr_fold_args *args, const cr_gpu_fold *fold, cudaStre
     if (fold->n > CR_FOLD_MAX)
         return cr_fail(error, CR_INVALID_ARGUMENT, "array: %llu elements; a GPU takes %llu in one",
                        (unsigned long long)fold->n, (unsigned long long)CR_FOLD_MAX);
-    cr_status status = args->mask.kind != CR_MASK_NONE
+    cr_status status = (fold->families & CR_FAM_PAIRS) != 0
+                           ? cr_fold_paired_launchers(fold->dtype, fold->families, launchers, &count, error)
+                       : args->mask.kind != CR_MASK_NONE
                            ? cr_fold_masked_launchers(fold->dtype, fold->families, launchers, &count, error)
                            : cr_fold_launchers(fold->dtype, fold->families, fold->wants, launchers, &count, error);
     if (status != CR_OK) return status;
@@ -44,8 +46,8 @@ cr_status cr_caller_launch(cr_fold_args *args, const cr_gpu_fold *fold, cudaStre
 
 _Static_assert((int)CR_ROOM_SLOTS <= (int)CR_GPU_COUNTERS, "a slot has a counter of its own");
 
-cr_status cr_caller_fold_put(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, cr_mask mask, uint32_t slot,
-                             bool follows, bool *telling, cr_error *error) {
+cr_status cr_caller_fold_put(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, cr_caller_beside beside,
+                             uint32_t slot, bool follows, bool *telling, cr_error *error) {
     cr_fold_args args = {0};
     cr_fold_slot *to = &room->slots[slot];
     cr_fold_prepare(&args, fold->dtype, fold->data, fold->n, fold->index, visit->multiprocessors, room->state, to);
@@ -53,8 +55,9 @@ cr_status cr_caller_fold_put(cr_room *room, const cr_visit *visit, const cr_gpu_
     if (fold->wants) cr_partial_want(&to->partial, fold->wants);
     args.follows = args.apart = follows;
     args.counter = (uint8_t)slot;
-    args.mask = mask;
-    *telling = fold->n != 0 && mask.kind == CR_MASK_NONE && cr_fold_await(&args, fold->dtype, fold->families);
+    args.mask = beside.mask;
+    args.second = beside.second;
+    *telling = fold->n != 0 && beside.mask.kind == CR_MASK_NONE && cr_fold_await(&args, fold->dtype, fold->families);
     return cr_caller_launch(&args, fold, visit->stream, error);
 }
 
@@ -116,7 +119,8 @@ static cr_status start_each(cr_caller_call *call, const cr_visit *visit, const c
         if (status != CR_OK) break;
         pthread_mutex_lock(&call->room->mutex);
         const uint32_t slot = call->slots[call->count - 1];
-        status = cr_caller_fold_put(call->room, visit, &one, fold->mask, slot, false, &call->telling, error);
+        const cr_caller_beside beside = {fold->mask, fold->second};
+        status = cr_caller_fold_put(call->room, visit, &one, beside, slot, false, &call->telling, error);
         if (status == CR_OK)
             status = cr_caller_error((int)cudaEventRecord(call->room->events[slot], visit->stream), "event", error);
         pthread_mutex_unlock(&call->room->mutex);
@@ -125,18 +129,23 @@ static cr_status start_each(cr_caller_call *call, const cr_visit *visit, const c
     return status;
 }
 
-/* A mask is read by the device that reads its array. */
-static cr_status check_mask(const cr_caller_fold *fold, const cr_visit *visit, cr_error *error) {
+cr_status cr_caller_check_beside(const void *data, const char *what, const cr_visit *visit, cr_error *error) {
     struct cudaPointerAttributes found;
-    if (fold->mask.kind == CR_MASK_NONE || fold->arrays[0].n == 0) return CR_OK;
-    cr_status status = cr_caller_error((int)cudaPointerGetAttributes(&found, fold->mask.data), "mask", error);
+    cr_status status = cr_caller_error((int)cudaPointerGetAttributes(&found, data), what, error);
     if (status == CR_OK && found.type == cudaMemoryTypeUnregistered)
-        status = cr_fail(error, CR_INVALID_ARGUMENT, "mask: %p is no memory that a GPU reads",
-                         (const void *)fold->mask.data);
+        status = cr_fail(error, CR_INVALID_ARGUMENT, "%s: %p is no memory that a GPU reads", what, data);
     if (status == CR_OK && found.type == cudaMemoryTypeDevice && found.device != visit->device)
-        status = cr_fail(error, CR_INVALID_ARGUMENT, "mask: it lies on GPU %d, the array on GPU %d", found.device,
+        status = cr_fail(error, CR_INVALID_ARGUMENT, "%s: it lies on GPU %d, the array on GPU %d", what, found.device,
                          visit->device);
     return status;
+}
+
+static cr_status check_beside(const cr_caller_fold *fold, const cr_visit *visit, cr_error *error) {
+    if (fold->mask.kind != CR_MASK_NONE && fold->arrays[0].n != 0)
+        return cr_caller_check_beside(fold->mask.data, "mask", visit, error);
+    if (fold->second != NULL && fold->arrays[0].n != 0)
+        return cr_caller_check_beside(fold->second, "second", visit, error);
+    return CR_OK;
 }
 
 /* Where parts lie. A product of floats goes by blocks of the whole, which a cut inside one would part. */
@@ -210,7 +219,7 @@ cr_status cr_caller_start(const cr_caller_fold *fold, cr_caller_call **out, cr_e
     if (call == NULL) status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "call: no memory for it");
     if (status == CR_OK) status = cr_caller_check_wait(&visit, error);
     if (status == CR_OK) status = check(fold, error);
-    if (status == CR_OK) status = check_mask(fold, &visit, error);
+    if (status == CR_OK) status = check_beside(fold, &visit, error);
     if (status == CR_OK) {
         call->dtype = fold->dtype;
         call->families = fold->families;

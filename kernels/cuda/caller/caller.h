@@ -32,6 +32,8 @@ typedef struct cr_caller_fold {
     uint64_t first;
     void *stream;
     cr_mask mask; /* in device memory, of the only array */
+    const void
+        *second; /* likewise: the other elements of its pairs; families are those of pairs then. NULL: there is none */
 } cr_caller_fold;
 
 typedef struct cr_caller_call cr_caller_call;

@@ -149,8 +149,9 @@ static cr_status add_large(line_of *line, size_t number, cr_error *error) {
     line->slots[at].slot = slot;
     line->slots[at].number = number;
     line->unmarked++;
-    cr_status status = cr_caller_fold_put(line->room, line->visit, &line->folds[number],
-                                          (cr_mask){.kind = CR_MASK_NONE}, slot, line->follows, &telling, error);
+    cr_status status =
+        cr_caller_fold_put(line->room, line->visit, &line->folds[number],
+                           (cr_caller_beside){{.kind = CR_MASK_NONE}, NULL}, slot, line->follows, &telling, error);
     line->follows = true;
     return status == CR_OK && line->unmarked == MARKED ? mark(line, error) : status;
 }

@@ -161,6 +161,7 @@ static cr_status put_array(const asked *a, const cr_visit *visit, cr_gpu_state *
     const cr_gpu_fold fold = {a->fold.dtype, a->fold.families, a->fold.arrays[0].data, a->fold.arrays[0].n, 0, 0};
     cr_fold_args args = {0};
     cr_fold_prepare(&args, fold.dtype, fold.data, fold.n, 0, visit->multiprocessors, state, slot);
+    args.second = a->fold.second;
     int failure = 0;
     if (a->linear != NULL && fold.n != 0) failure = cr_linear_begin(fold.dtype, fold.families, slot, visit->stream);
     if (failure != 0) return cr_caller_error(failure, "linear", error);
@@ -238,7 +239,8 @@ static cr_status take(asked *a, const cr_gpu_axis *axis, const cr_caller_array *
                                .families = a->by_fold ? cr_answer_families(axis) : 0,
                                .arrays = &a->one,
                                .count = 1,
-                               .stream = stream};
+                               .stream = stream,
+                               .second = axis->second};
     if (count <= 1) return a->by_fold ? CR_OK : cr_caller_check_axis(axis, error);
     a->fold.arrays = arrays;
     a->fold.count = count;
@@ -258,7 +260,8 @@ cr_status cr_caller_enqueue(const cr_gpu_axis *axis, const cr_caller_array *arra
     if (s != CR_OK) return s;
     s = cr_caller_enter(&visit, count > 1 ? cr_caller_data(arrays, count) : axis->data, stream, error);
     if (s != CR_OK) return s;
-    s = visit.captured ? put_in_graph(&a, &visit, error) : put_in_room(&a, &visit, error);
+    if (axis->second != NULL) s = cr_caller_check_beside(axis->second, "second", &visit, error);
+    if (s == CR_OK) s = visit.captured ? put_in_graph(&a, &visit, error) : put_in_room(&a, &visit, error);
     cr_caller_leave(&visit);
     return s;
 }

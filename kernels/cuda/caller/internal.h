@@ -123,9 +123,16 @@ bool cr_caller_done(cr_caller_call *call);
 cr_status cr_caller_finish(cr_caller_call *call, cr_partial *partial, cr_error *error);
 /* The first array's data that has elements; NULL: none has. */
 const void *cr_caller_data(const cr_caller_array *arrays, size_t count);
+/* What lies beside the elements of an array: its mask, or none, and its second array, or NULL. */
+typedef struct cr_caller_beside {
+    cr_mask mask;
+    const void *second;
+} cr_caller_beside;
 /* Locked: puts one array's fold in the stream, its result in the slot. follows: behind a fold or a pack of the same call. */
-cr_status cr_caller_fold_put(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, cr_mask mask, uint32_t slot,
-                             bool follows, bool *telling, cr_error *error);
+cr_status cr_caller_fold_put(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, cr_caller_beside beside,
+                             uint32_t slot, bool follows, bool *telling, cr_error *error);
+/* Whether `data`, of which the call says `what`, is memory that the device of the visit's array reads. */
+cr_status cr_caller_check_beside(const void *data, const char *what, const cr_visit *visit, cr_error *error);
 /* Puts a fold's launches in the stream: args, of cr_fold_prepare, say of what, under which mask, and where to. */
 cr_status cr_caller_launch(cr_fold_args *args, const cr_gpu_fold *fold, cudaStream_t stream, cr_error *error);
 /* Whether the fold's arrays go by one launch, and does it: likewise. *n: the elements of all. */

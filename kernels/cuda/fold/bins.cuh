@@ -3,7 +3,7 @@
  *
  * cr_rows, for float32 and bfloat16: each thread has sixteen float64 sums of its own in shared memory, one for every sixteen
  * exponents. What is added to one is a multiple of its unit and below 2^40 of them, so 8,191 additions are exact.
- * cr_digits, for float64 and for squares: each warp has a table of 16-bit digits in 32 bits, COPIES of it side by side so that
+ * cr_digits, for float64, for squares and for terms of pairs: each warp has a table of 16-bit digits in 32 bits, COPIES of it side by side so that
  * equal exponents collide less, and adds by shared atomics; flushed before 2^15 additions to a digit.
  * They end in the warp's digits (fold/digits.cuh) or in the state's limbs (64-bit atomics), on the grid of kernels/core/limbs.h. The
  * elements are finite.
@@ -112,29 +112,30 @@ template <class E, bool ABSOLUTE, int PARTS, int DIGITS, int COPIES> struct cr_d
         fill += adds;
     }
 
-    /* low + high·2^64, at a multiple of 16 bits. */
-    CR_DEVICE static void add(Shared &shared, int digit, uint64_t low, uint64_t high, bool negative) {
+    /* low + high·2^64, at a multiple of 16 bits, of so many digits. */
+    template <int OF = PARTS> CR_DEVICE static void add(Shared &shared, int digit, uint64_t low, uint64_t high, bool negative) {
         uint32_t *to = &shared.digit[threadIdx.x / 32][digit][threadIdx.x % COPIES];
 #pragma unroll
-        for (int i = 0; i < PARTS; i++) {
+        for (int i = 0; i < OF; i++) {
             uint32_t part = (uint32_t)(i < 4 ? low >> (16 * i) : high >> (16 * (i - 4))) & 0xffff;
             atomicAdd(to + i * COPIES, negative ? 0u - part : part);
         }
     }
 
-    CR_DEVICE static void put(Shared &shared, const cr_parts<E> &p) {
+    template <int OF = PARTS> CR_DEVICE static void put(Shared &shared, const cr_parts<E> &p) {
         int shift = p.place & 15;
         uint64_t low = p.significand << shift, high = shift ? p.significand >> (64 - shift) : 0;
-        add(shared, p.place >> 4, low, high, !ABSOLUTE && p.negative);
+        add<OF>(shared, p.place >> 4, low, high, !ABSOLUTE && p.negative);
     }
 
-    /* Of a float64 square, 106 bits at twice the place. */
-    CR_DEVICE static void put_square(Shared &shared, const cr_parts<E> &p) {
-        int place = 2 * p.place, shift = place & 15;
-        uint64_t low = p.significand * p.significand, high = __umul64hi(p.significand, p.significand);
+    /* Of a float64 product, 106 bits at the sum of the places and `more`. */
+    CR_DEVICE static void put_product(Shared &shared, const cr_parts<E> &p, const cr_parts<E> &q, int more, bool negative) {
+        int place = p.place + q.place + more, shift = place & 15;
+        uint64_t low = p.significand * q.significand, high = __umul64hi(p.significand, q.significand);
         high = high << shift | (shift ? low >> (64 - shift) : 0);
-        add(shared, place >> 4, low << shift, high, false);
+        add(shared, place >> 4, low << shift, high, negative);
     }
+    CR_DEVICE static void put_square(Shared &shared, const cr_parts<E> &p) { put_product(shared, p, p, 0, false); }
 
     /* Additions to one digit at most, of so many elements in each lane. */
     static constexpr uint32_t adds(uint32_t elements) { return elements * (32 / COPIES); }
@@ -183,6 +184,38 @@ template <class E> struct cr_bins_narrow_square : cr_digits<E, true, 4, 36, 4> {
 };
 template <> struct cr_bins<cr_f32, CR_SUM_SQUARE> : cr_bins_narrow_square<cr_f32> {};
 template <> struct cr_bins<cr_bf16, CR_SUM_SQUARE> : cr_bins_narrow_square<cr_bf16> {};
+/* Terms: a vector of them at a time. A term that is two float64s goes as these two, and one that is not exact so as a product. */
+template <class E> CR_DEVICE void cr_place_term(cr_parts<cr_f64> &p) {
+    p.place += CR_F64_GRID - E::SUM_GRID;
+    if (p.place >= 0) return;
+    p.significand >>= min(-p.place, 63); /* zeros, because a term is a multiple of the grid's unit */
+    p.place = 0;
+}
+template <class T, int AT, bool SPLIT> struct cr_term_bins : cr_digits<cr_f64, false, 5, 2 * cr_term_of<T, AT>::SUM_LIMBS, 4> {
+    using Base = cr_digits<cr_f64, false, 5, 2 * cr_term_of<T, AT>::SUM_LIMBS, 4>;
+    static constexpr int PUTS = 1; /* of a term */
+    CR_DEVICE static void vector(typename Base::Shared &shared, const uint4 &v) {
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            cr_parts<cr_f64> p(e == 0 ? cr_pair(v.x, v.y) : cr_pair(v.z, v.w));
+            cr_place_term<cr_term_of<T, AT>>(p);
+            Base::put(shared, p);
+        }
+    }
+};
+template <class T, int AT> struct cr_term_bins<T, AT, true> : cr_digits<cr_f64, false, 8, 264, 2> {
+    using Base = cr_digits<cr_f64, false, 8, 264, 2>;
+    static constexpr int PUTS = 2;
+    CR_DEVICE static void vector(typename Base::Shared &shared, const uint4 &v) {
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            cr_parts<cr_f64> p(e == 0 ? cr_pair(v.x, v.y) : cr_pair(v.z, v.w));
+            cr_place_term<cr_term_of<T, AT>>(p);
+            Base::template put<5>(shared, p);
+        }
+    }
+};
+template <class T, int AT, int KIND> struct cr_bins<cr_term_of<T, AT>, KIND> : cr_term_bins<T, AT, cr_term_of<T, AT>::SPLIT> {};
 /* Types whose numbers all lie in one window need none. */
 struct cr_no_bins {
     static constexpr bool IN_DIGITS = true;

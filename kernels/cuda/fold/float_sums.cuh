@@ -1,4 +1,5 @@
-/* float_sums: Σx, Σ|x| and Σx² of floats, exactly, by anchors (kernels/cpu/family/anchor.h explains them).
+/* float_sums: Σx, Σ|x| and Σx² of floats, and sums of terms of pairs (walk/paired.cuh makes them), exactly, by anchors
+ * (kernels/cpu/family/anchor.h explains them).
  *
  * Each warp places its anchors by what it has loaded itself: nothing else is read, and no other warp waited for. It looks at its
  * part of a tile first: inside the window, one to three additions an element; elsewhere the anchors move if the part fits around
@@ -12,22 +13,35 @@
 
 #include "kernels/cuda/fold/bins.cuh"
 
+/* Which of the state's sums a sum is, and how its digits lie: all that there are, and no more than the sum's limbs hold; or (AROUND) those
+ * around a sample. LIMBS: of the state; narrower types have as many as float32. */
+template <class E, int KIND> struct cr_sum_layout {
+    static constexpr bool TERM = false, AROUND = E::SIZE == 8, SQUARE = KIND == CR_SUM_SQUARE;
+    static constexpr int AT = KIND, GRID = SQUARE ? E::SQUARE_GRID : E::GRID;
+    static constexpr int LIMBS = SQUARE ? (AROUND ? CR_F64_SQUARE_LIMBS : CR_F32_SQUARE_LIMBS) : AROUND ? CR_F64_LIMBS : CR_F32_LIMBS;
+    static constexpr int SPAN = 32 * (SQUARE ? E::SQUARE_LIMBS : E::SUM_LIMBS) / CR_DIGIT_BITS;
+    static constexpr int DIGITS = E::ONE_WINDOW ? (SPAN < 5 ? SPAN : 5) : SQUARE ? 25 : AROUND ? 15 : 13;
+};
+template <class T, int OF, int KIND> struct cr_sum_layout<cr_term_of<T, OF>, KIND> {
+    using E = cr_term_of<T, OF>;
+    static constexpr bool TERM = true, AROUND = E::WIDE;
+    static constexpr int AT = OF, GRID = E::SUM_GRID, LIMBS = E::SUM_LIMBS, SPAN = 32 * LIMBS / CR_DIGIT_BITS;
+    static constexpr int DIGITS = AROUND ? (E::SPLIT ? 25 : 15) : SPAN < 25 ? SPAN : 25;
+};
+
 /* Four vectors in flight in each thread need no register spilled; four blocks of them fill the memory's pipe. */
 template <class E, int KIND, int U = 4, int RESIDENT = CR_GPU_BLOCKS_PER_SM>
 struct cr_float_sum {
     using Window = cr_window<E, KIND>;
     using Bins = cr_bins<E, KIND>;
+    using Layout = cr_sum_layout<E, KIND>;
     static constexpr int SIZE = E::SIZE, UNROLL = U, BLOCKS = RESIDENT, LEVELS = Window::LEVELS, LANES = CR_GPU_VECTOR / SIZE;
     static constexpr int WARPS = CR_GPU_THREADS / 32;
-    static constexpr bool SELF = true, CHUNKED = true, SQUARE = KIND == CR_SUM_SQUARE, WIDE = SIZE == 8, PAIR = SQUARE && WIDE;
-    static constexpr bool HALF = E::ONE_WINDOW;
-    static constexpr int GROUP = Window::GROUP, MOST = Window::ADDS; /* before a drain; rows take more */
-    /* Of the state: narrower types have as many as float32. */
-    static constexpr int LIMBS = SQUARE ? (WIDE ? CR_F64_SQUARE_LIMBS : CR_F32_SQUARE_LIMBS) : WIDE ? CR_F64_LIMBS : CR_F32_LIMBS;
-    static constexpr int GRID = SQUARE ? E::SQUARE_GRID : E::GRID;
-    /* All digits that there are, and no more than the sum's limbs hold; or (float64) those around a sample. */
-    static constexpr int SPAN = 32 * (SQUARE ? E::SQUARE_LIMBS : E::SUM_LIMBS) / CR_DIGIT_BITS;
-    static constexpr int DIGITS = HALF ? (SPAN < 5 ? SPAN : 5) : SQUARE ? 25 : WIDE ? 15 : 13, ROOM = cr_digits_room(DIGITS);
+    static constexpr bool SELF = true, CHUNKED = true, SQUARE = KIND == CR_SUM_SQUARE, TERM = Layout::TERM, WIDE = Layout::AROUND;
+    static constexpr bool PAIR = Window::SPLIT, HALF = E::ONE_WINDOW;
+    static constexpr int GROUP = Window::GROUP, MOST = Window::ADDS - (TERM ? 3 : 0); /* before a drain; rows take more */
+    static constexpr int AT = Layout::AT, LIMBS = Layout::LIMBS, GRID = Layout::GRID;
+    static constexpr int DIGITS = Layout::DIGITS, ROOM = cr_digits_room(DIGITS);
     static_assert(DIGITS <= CR_SUM_DIGITS, "the state has no words for them");
 
     struct Shared {
@@ -54,16 +68,16 @@ struct cr_float_sum {
     CR_DEVICE double anchor(int level) const { return cr_anchor(a + Window::SCALE - Window::STEP * level); }
     CR_DEVICE unsigned long long base(int level) const { return (unsigned long long)__double_as_longlong(anchor(level)); }
 
-    /* Where float64's digits lie: the same element for all blocks. It is not waited for before the block's own. */
+    /* Where float64's digits lie: the same element for all blocks. It is not waited for before the block's own. Who makes terms has one. */
     CR_DEVICE Sample sample(const cr_fold_args &of) {
         Sample found = {0};
-        if (WIDE && of.plan.vectors != 0 && of.plan.shift == 0) found.element = *(const uint64_t *)(cr_body<SIZE>(of) + of.plan.vectors / 2);
+        if (WIDE && !TERM && of.plan.vectors != 0 && of.plan.shift == 0) found.element = *(const uint64_t *)(cr_body<SIZE>(of) + of.plan.vectors / 2);
         return found;
     }
 
     CR_DEVICE void begin(const cr_fold_args &of, Shared &shared, const Sample &sample) {
         args = &of;
-        to = &of.state->sums[KIND];
+        to = &of.state->sums[AT];
         unit = GRID;
         if (WIDE) {
             const int field = (int)(sample.element >> E::MANTISSA) & E::TOP;
@@ -90,7 +104,10 @@ struct cr_float_sum {
         for (int level = 0; level < TO; level++) s[level] = anchor(level);
         if constexpr (PAIR) {
             double t[LEVELS + 1];
-            cr_chain_square<TO>(s, t, x[0]);
+            if constexpr (TERM)
+                cr_chain_two<TO>(s, t, x[0], x[1]);
+            else
+                cr_chain_square<TO>(s, t, x[0]);
             if (MORE) acc[LEVELS - 1] -= base(LEVELS - 1); /* passed twice, but counted once */
 #pragma unroll
             for (int level = 0; level < LEVELS; level++) {
@@ -118,9 +135,10 @@ struct cr_float_sum {
     template <int MORE> CR_DEVICE void add_vector(const uint4 &v, long long &low) {
 #pragma unroll
         for (int e = 0; e < LANES; e += GROUP) {
-            double x[GROUP];
+            constexpr int COUNT = E::SPLIT ? 2 : GROUP; /* one term is two */
+            double x[COUNT];
 #pragma unroll
-            for (int i = 0; i < GROUP; i++) x[i] = SQUARE ? E::lane(v, e + i) : E::scaled(v, e + i);
+            for (int i = 0; i < COUNT; i++) x[i] = SQUARE ? E::lane(v, e + i) : E::scaled(v, e + i);
             add<MORE>(x, low);
         }
     }
@@ -205,13 +223,21 @@ struct cr_float_sum {
         loose = true;
     }
 
-    template <int N> CR_DEVICE void slow(uint4 (&v)[N], Shared &shared) {
+    /* Room in the bins for so many elements of each lane. The warp together. */
+    CR_DEVICE void make_room(uint32_t elements, Shared &shared) {
         if (!used) {
             Bins::clear(shared.bins);
             __syncwarp();
         }
         used = true;
-        if constexpr (!Bins::IN_DIGITS) Bins::reserve(shared.bins, to, fill, Bins::adds(N * LANES));
+        if constexpr (!Bins::IN_DIGITS) Bins::reserve(shared.bins, to, fill, Bins::adds(elements));
+    }
+
+    template <int N> CR_DEVICE void slow(uint4 (&v)[N], Shared &shared) {
+        if constexpr (TERM)
+            make_room(N * LANES * Bins::PUTS, shared);
+        else
+            make_room(N * LANES, shared);
 #pragma unroll 1
         for (int j = 0; j < N; j += 2) {
             uint4 two[2] = {v[0], v[1]};
@@ -221,8 +247,12 @@ struct cr_float_sum {
             if (__any_sync(~0u, Window::special(seen.most))) strip(two, shared);
 #pragma unroll
             for (int i = 0; i < 2; i++) {
+                if constexpr (TERM) {
+                    Bins::vector(shared.bins, two[i]);
+                } else {
 #pragma unroll
-                for (int e = 0; e < LANES; e++) Bins::element(shared.bins, cr_element<SIZE>(two[i], e));
+                    for (int e = 0; e < LANES; e++) Bins::element(shared.bins, cr_element<SIZE>(two[i], e));
+                }
             }
             rotate<2>(v);
         }
@@ -297,10 +327,7 @@ struct cr_float_sum {
     CR_DEVICE void one(uint64_t element, uint64_t, Shared &) {
         if (Window::inside_one(element, bounds)) {
             double x[1] = {SQUARE ? E::value(element) : E::scaled(make_uint4((uint32_t)element, (uint32_t)(element >> 32), 0, 0), 0)};
-            long long none = 0;
-            add<0>(x, none);
-#pragma unroll
-            for (int level = 0; level < LEVELS; level++) acc[level] -= base(level) * passes(level);
+            add_alone(x);
             return;
         }
         cr_parts<E> p;
@@ -311,6 +338,36 @@ struct cr_float_sum {
             loose_limbs(p);
         }
     }
+    template <int COUNT> CR_DEVICE void add_alone(const double (&x)[COUNT]) {
+        long long none = 0;
+        add<0>(x, none);
+#pragma unroll
+        for (int level = 0; level < LEVELS; level++) acc[level] -= base(level) * passes(level);
+    }
+
+    /* Likewise, of terms: the first of a vector; some in each thread. */
+    CR_DEVICE void one_term(const uint4 &v) {
+        const uint64_t element = cr_word64(v, 0);
+        if (Window::inside_one(element, bounds)) {
+            double x[PAIR ? 2 : 1];
+            x[0] = E::lane(v, 0);
+            if (PAIR) x[PAIR ? 1 : 0] = E::lane(v, 1);
+            add_alone(x);
+            return;
+        }
+        cr_parts<cr_f64> p, rest(cr_word64(v, 1));
+        loose = true;
+        if (!p.split(element)) {
+            atomicAdd(&to->special[p.special()], 1ull);
+            return;
+        }
+        loose_term(p);
+        if (PAIR) loose_term(rest);
+    }
+    CR_DEVICE void loose_term(cr_parts<cr_f64> p) {
+        cr_place_term<E>(p);
+        loose_value(p.significand, p.place, p.negative);
+    }
 
     CR_DEVICE void loose_limbs(cr_parts<E> p) {
         cr_widen(p);
@@ -320,8 +377,12 @@ struct cr_float_sum {
             value *= p.significand;
             place *= 2;
         }
-        bool negative = KIND == CR_SUM_PLAIN && p.negative;
+        loose_value(value, place, KIND == CR_SUM_PLAIN && p.negative);
+    }
+
+    CR_DEVICE void loose_value(unsigned __int128 value, int place, bool negative) {
         int limb = place / 32;
+        loose = true;
         /* 106 + 31 bits at most do not fit 128: the lowest digit first. */
         unsigned long long digit = ((unsigned long long)value & 0xffffffffu) << (place % 32);
         value >>= 32;
@@ -354,7 +415,7 @@ struct cr_float_sum {
 #pragma unroll
             for (int w = 0; w < WARPS; w++) digit += shared.digit[w][threadIdx.x];
         }
-        cr_digits_tell<DIGITS>(*args, to, &args->slot->sums[KIND], cr_digits_carried<DIGITS>(digit), dirty, unit, LIMBS);
+        cr_digits_tell<DIGITS>(*args, to, &args->slot->sums[AT], cr_digits_carried<DIGITS>(digit), dirty, unit, LIMBS);
     }
 };
 

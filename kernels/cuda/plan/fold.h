@@ -64,6 +64,9 @@ typedef struct cr_gpu_state {
     } blocks[CR_GPU_MAX_BLOCKS];
 } cr_gpu_state;
 
+/* Which of a state's and a slot's sums is that of a family of floats: pairs' begin with the first again. */
+static inline unsigned cr_fold_sum_at(cr_sum_at at) { return (unsigned)at % CR_KNOWN_SUMS; }
+
 /* What a float sum leaves; see cr_fold_result. */
 typedef struct cr_sum_found {
     uint64_t words[CR_SUM_DIGITS];
@@ -95,7 +98,8 @@ typedef struct cr_fold_args {
     bool wary;    /* a fold before it was hard: by what loses least if this one is, too */
     bool apart;   /* no fold that may still run has the same counter: this one may work while that one ends */
     uint8_t counter;
-    cr_mask mask; /* in device memory; an element of data, an element of it */
+    cr_mask mask;          /* in device memory; an element of data, an element of it */
+    const uint8_t *second; /* likewise: the second array's elements. NULL: there is none */
 } cr_fold_args;
 
 /* Enqueues on a cudaStream_t; gives a cudaError_t. */
@@ -111,7 +115,12 @@ cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, uint32_t wants, c
 /* The same for a masked fold, which has a launch for each family, and leaves slot->kept. */
 cr_status cr_fold_masked_launchers(cr_dtype dtype, uint32_t families, cr_fold_launcher out[CR_FOLD_LAUNCHES],
                                    uint32_t *count, cr_error *error);
-/* Sets up args for n elements at data (device or mapped host memory), without a mask. */
+/* The same for a fold of pairs, whose sums lie in the slot from the first one on. */
+cr_status cr_fold_paired_launchers(cr_dtype dtype, uint32_t families, cr_fold_launcher out[CR_FOLD_LAUNCHES],
+                                   uint32_t *count, cr_error *error);
+/* Whether there are kernels of pairs for all of these families. */
+bool cr_fold_takes_pairs(cr_dtype dtype, uint32_t families);
+/* Sets up args for n elements at data (device or mapped host memory), without a mask or a second array. */
 void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint64_t n, uint64_t index,
                      uint32_t multiprocessors, cr_gpu_state *state, cr_fold_slot *slot);
 /* Once, of a slot in host memory whose launches are done: makes slot->partial the partial of those n elements. */

@@ -37,6 +37,9 @@ enum kind {
     masked_sum,
     masked_sumabs,
     masked_sumsq,
+    dot, /* of pairs: walk/paired.cuh */
+    sqdist,
+    average, /* dot, and the sum of the weights */
     KINDS
 };
 
@@ -101,6 +104,19 @@ static cr_fold_launcher masked_launcher_of(uint32_t family, cr_dtype dtype) {
            : family == CR_FAM_SUMABS ? kernels[masked_sumabs][dtype]
            : family == CR_FAM_SUMSQ  ? kernels[masked_sumsq][dtype]
                                      : NULL;
+}
+
+/* The kernels of families of pairs; false: there are none for one of them. Nobody asks for weights alone. */
+static bool paired_launchers(cr_dtype dtype, uint32_t families, cr_fold_launcher out[CR_FOLD_LAUNCHES],
+                             uint32_t *count) {
+    const uint32_t both = CR_FAM_DOT | CR_FAM_WEIGHTS;
+    *count = 0;
+    if ((families & both) == both) out[(*count)++] = kernels[average][dtype];
+    if ((families & both) == CR_FAM_DOT) out[(*count)++] = kernels[dot][dtype];
+    if (families & CR_FAM_SQDIST) out[(*count)++] = kernels[sqdist][dtype];
+    bool all = *count != 0 && (families & ~CR_FAM_PAIRS) == 0 && (families & both) != CR_FAM_WEIGHTS;
+    for (uint32_t i = 0; i < *count; i++) all = all && out[i] != NULL;
+    return all;
 }
 
 cr_fold_launcher cr_list_launcher(cr_dtype dtype, uint32_t family) {
@@ -182,6 +198,21 @@ cr_status cr_fold_masked_launchers(cr_dtype dtype, uint32_t families, cr_fold_la
     return CR_OK;
 }
 
+bool cr_fold_takes_pairs(cr_dtype dtype, uint32_t families) {
+    cr_fold_launcher out[CR_FOLD_LAUNCHES];
+    uint32_t count;
+    return paired_launchers(dtype, families, out, &count);
+}
+
+cr_status cr_fold_paired_launchers(cr_dtype dtype, uint32_t families, cr_fold_launcher out[CR_FOLD_LAUNCHES],
+                                   uint32_t *count, cr_error *error) {
+    if (paired_launchers(dtype, families, out, count)) return CR_OK;
+    return cr_fail(error, CR_UNIMPLEMENTED,
+                   "second: a GPU takes pairs of f16, bf16, f32 and f64, and sums of them alone, not families %u of "
+                   "dtype %s",
+                   families, cr_dtype_name(dtype));
+}
+
 void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint64_t n, uint64_t index,
                      uint32_t multiprocessors, cr_gpu_state *state, cr_fold_slot *slot) {
     args->data = data;
@@ -192,6 +223,7 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
     args->follows = args->wary = args->apart = false;
     args->counter = 0;
     args->mask = (cr_mask){.kind = CR_MASK_NONE};
+    args->second = NULL;
     args->state = state;
     args->slot = slot;
 }
@@ -221,6 +253,6 @@ void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint6
     p->families = families;
     p->n = n;
     if (cr_dtype_kind(dtype) != CR_KIND_FLOAT || n == 0) return;
-    for (unsigned at = 0; at < CR_KNOWN_SUMS; at++)
-        if (families & cr_sum_rows[at].family) take_sum(&slot->sums[at], (cr_sum_at)at, p);
+    for (unsigned at = 0; at < CR_SUMS; at++)
+        if (families & cr_sum_rows[at].family) take_sum(&slot->sums[cr_fold_sum_at((cr_sum_at)at)], (cr_sum_at)at, p);
 }

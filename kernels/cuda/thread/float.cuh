@@ -9,6 +9,8 @@
 #include "kernels/cuda/thread/array.cuh"
 
 enum { CR_SUM_PLAIN, CR_SUM_ABSOLUTE, CR_SUM_SQUARE };
+/* Sums of pairs, in the order of kernels/core/sum.def: which of a state's sums is whose. */
+enum { CR_PAIR_DOT, CR_PAIR_SQDIST, CR_PAIR_WEIGHTS };
 
 /* How far the magnitudes of what has been seen are apart. `most` is of |bits|; `least` of |bits| - 1, so that zero is the
  * largest: as 32-bit patterns (f64: the upper halves), or two 16-bit ones side by side. */
@@ -47,8 +49,10 @@ template <uint32_t INFINITE> CR_DEVICE void cr_strip_halves(uint32_t &found, uin
 }
 
 /* What follows from a type's format, see kernels/core/float.h and anchor.h. ONE_WINDOW: it takes every number. INFINITE: the least
- * magnitude that is no number. */
+ * magnitude that is no number. DEPTH: how far below an element's highest bit its lowest one may lie. SPLIT: an element is two float64s. */
 #define CR_FORMAT_ALONE(SYMBOL)                                                                                              \
+    static constexpr bool SPLIT = false;                                                                                     \
+    static constexpr int DEPTH = CR_##SYMBOL##_MANTISSA;                                                                     \
     static constexpr int SIZE = CR_##SYMBOL##_BYTES, MANTISSA = CR_##SYMBOL##_MANTISSA, BIAS = CR_##SYMBOL##_BIAS,           \
                          TOP = CR_##SYMBOL##_TOP, GRID = CR_##SYMBOL##_GRID, SQUARE_GRID = CR_##SYMBOL##_SQUARE_GRID,        \
                          SUM_LIMBS = CR_##SYMBOL##_LIMBS, SQUARE_LIMBS = CR_##SYMBOL##_SQUARE_LIMBS;                         \
@@ -209,6 +213,38 @@ struct cr_f8_e5m2 : cr_bytes<cr_f8_e5m2> {
     static constexpr int FIELD = MANTISSA, SCALE = BIAS - 1023, LEVELS = 1, SQUARE_LEVELS = 2, MOST = 0, SQUARE_MOST = 0, SQUARE_LOWEST = 0;
 };
 
+/* A term of a pair of T's elements, as a float64; or, where 53 bits do not hold it, as the float64 next to it and what that leaves, which
+ * is another: then a vector is one term. GRID: of the window, SUM_GRID: of the limbs. */
+template <class T, int OF> struct cr_term_of {
+    static constexpr int AT = OF, POWER = AT == CR_PAIR_WEIGHTS ? 1 : 2;
+    static constexpr bool WIDE = T::SIZE == 8, SPLIT = WIDE && POWER == 2, PACKED = false, ONE_WINDOW = false, INFINITIES = true;
+    static constexpr int SIZE = SPLIT ? 16 : 8, MANTISSA = cr_f64::MANTISSA, BIAS = cr_f64::BIAS, TOP = cr_f64::TOP,
+                         FIELD = cr_f64::FIELD, SCALE = 0;
+    static constexpr int DEPTH = POWER == 1 ? T::MANTISSA : 2 * T::MANTISSA + 1;
+    static constexpr int SUM_GRID = POWER == 1 ? T::GRID : T::SQUARE_GRID, SUM_LIMBS = POWER == 1 ? T::SUM_LIMBS : T::SQUARE_LIMBS;
+    static constexpr int GRID = SUM_GRID > CR_F64_GRID ? SUM_GRID : CR_F64_GRID;
+    static constexpr int LEVELS = SPLIT ? CR_F64_SQUARE_LEVELS : WIDE ? CR_F64_LEVELS : DEPTH < 20 || POWER == 1 ? 1 : 2;
+    static constexpr int MOST = SPLIT ? CR_F64_SQUARE_MOST : CR_F64_MOST;
+    static constexpr int SQUARE_GRID = 0, SQUARE_LIMBS = 0, SQUARE_LEVELS = 0, SQUARE_MOST = 0, SQUARE_LOWEST = 0; /* nobody squares it */
+    static constexpr uint64_t INFINITE = cr_f64::INFINITE;
+    CR_DEVICE static double lane(const uint4 &v, int e) { return cr_f64::lane(v, e); }
+    CR_DEVICE static double scaled(const uint4 &v, int e) { return lane(v, e); }
+    CR_DEVICE static void glance(uint32_t &worst, const uint4 &v, uint32_t low) {
+        worst = max(worst, v.y + v.y - low);
+        if (!SPLIT) worst = max(worst, v.w + v.w - low);
+    }
+    CR_DEVICE static void look(cr_span &span, const uint4 &v) { cr_f64::look(span, SPLIT ? make_uint4(v.x, v.y, v.x, v.y) : v); }
+    CR_DEVICE static void strip(uint32_t &found, uint4 &v) {
+        if (!SPLIT) {
+            cr_f64::strip(found, v);
+            return;
+        }
+        const uint32_t before = found;
+        cr_strip_pair(found, v.x, v.y);
+        if (found != before) v.z = v.w = 0;
+    }
+};
+
 /* Additions to an anchor before it is drained: 4,094 at most, and half as many of a float64's squares. Tests have fewer. */
 #if !defined(CR_SUM_ADDS)
 #define CR_SUM_ADDS 4094
@@ -217,17 +253,17 @@ struct cr_f8_e5m2 : cr_bytes<cr_f8_e5m2> {
 /* Anchors of type E for sums, or for squares. GROUP elements are added to an anchor before its bits go to the accumulator: that
  * takes log2(GROUP) binades from the window's top and from the step between anchors, and most of the instructions. */
 template <class E, int KIND> struct cr_window {
-    static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, WIDE = E::SIZE == 8, HALF = E::ONE_WINDOW;
+    static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, WIDE = E::SIZE >= 8, HALF = E::ONE_WINDOW, SPLIT = E::SPLIT || (SQUARE && WIDE);
     /* A float64's square is two numbers: it starts at two levels, ends at two, and passes twice through those between. */
     static constexpr int LEVELS = SQUARE ? E::SQUARE_LEVELS : E::LEVELS;
-    static constexpr int GROUP = WIDE ? (SQUARE ? 1 : 2) : 4, BITS = GROUP == 4 ? 2 : GROUP == 2 ? 1 : 0;
+    static constexpr int GROUP = SPLIT ? 1 : WIDE ? 2 : 4, BITS = GROUP == 4 ? 2 : GROUP == 2 ? 1 : 0;
     static constexpr int STEP = CR_ANCHOR_STEP - BITS, BELOW = STEP * (LEVELS - 1);
     static constexpr int LOWEST = SQUARE ? E::SQUARE_LOWEST : 0;
     static constexpr int A_LEAST = LOWEST ? 2 * (LOWEST - E::BIAS) : (SQUARE ? E::SQUARE_GRID : E::GRID) + BELOW;
     static constexpr int A_MOST = SQUARE ? E::SQUARE_MOST : E::MOST;
     static constexpr int SCALE = SQUARE ? 0 : E::SCALE;
     static constexpr int SLACK = 3; /* binades above the largest magnitude that they are placed by */
-    static constexpr int ADDS = WIDE && SQUARE ? CR_SUM_ADDS / 2 - 1 : CR_SUM_ADDS;
+    static constexpr int ADDS = SPLIT ? CR_SUM_ADDS / 2 - 1 : CR_SUM_ADDS;
 
     /* The exponent of the first anchor's unit, for a largest exponent field. Types with few exponents have one for all. */
     CR_DEVICE static int place(int top_field) {
@@ -240,7 +276,8 @@ template <class E, int KIND> struct cr_window {
     CR_DEVICE static cr_span bounds(int a, int more) {
         int last = a - BELOW - STEP * more;
         int most = min(E::BIAS + (SQUARE ? (a + 49 - BITS) >> 1 : a + 50 - BITS), E::TOP - 1);
-        int least = max(E::BIAS + E::MANTISSA + (SQUARE ? (last + 1) >> 1 : last), LOWEST);
+        int least = max(E::BIAS + E::DEPTH + (SQUARE ? (last + 1) >> 1 : last), LOWEST);
+        if (E::DEPTH != E::MANTISSA && !SPLIT && last <= E::GRID) least = 0; /* every term is a multiple of that anchor's unit */
         cr_span found;
         found.most = HALF ? (uint32_t)E::INFINITE - 1 : ((uint32_t)(most + 1) << E::FIELD) - 1;
         found.least = HALF || least <= 1 ? 0 : ((uint32_t)least << E::FIELD) - 1;
@@ -273,7 +310,7 @@ template <class E, int KIND> struct cr_window {
 
     /* Of one element. */
     CR_DEVICE static bool inside_one(uint64_t bits, const cr_span &bounds) {
-        uint64_t magnitude = bits & (~0ull >> (65 - 8 * E::SIZE));
+        uint64_t magnitude = bits & (~0ull >> (WIDE ? 1 : 65 - 8 * E::SIZE));
         uint32_t upper = WIDE ? (uint32_t)(magnitude >> 32) | ((uint32_t)magnitude != 0) : (uint32_t)magnitude;
         uint32_t less = E::PACKED ? (upper - 1) & 0xffff : upper - 1;
         return upper <= bounds.most && less >= bounds.least;
@@ -293,13 +330,17 @@ template <int FROM, int TO, int N> CR_DEVICE void cr_chain(double (&s)[N], doubl
     }
 }
 
-/* Adds x², which is two numbers: the greater to levels 0 … TO - 2 of s, the rest to levels 1 … TO - 1 of t, which begins as s did. */
-template <int TO, int N> CR_DEVICE void cr_chain_square(double (&s)[N], double (&t)[N], double x) {
-    const double h = __dmul_rn(x, x), l = __fma_rn(x, x, -h);
+/* Adds what is two numbers: the greater to levels 0 … TO - 2 of s, the rest to levels 1 … TO - 1 of t, which begins as s did. */
+template <int TO, int N> CR_DEVICE void cr_chain_two(double (&s)[N], double (&t)[N], double h, double l) {
 #pragma unroll
     for (int level = 0; level < TO; level++) t[level] = s[level];
     cr_chain<0, TO - 1>(s, h);
     cr_chain<1, TO>(t, l);
+}
+/* Adds x². */
+template <int TO, int N> CR_DEVICE void cr_chain_square(double (&s)[N], double (&t)[N], double x) {
+    const double h = __dmul_rn(x, x);
+    cr_chain_two<TO>(s, t, h, __fma_rn(x, x, -h));
 }
 
 #endif

@@ -3,7 +3,7 @@
  *
  * An accumulator A is a struct made once per thread:
  *   A::SIZE, A::UNROLL, A::BLOCKS  bytes of an element; vectors in flight; blocks wanted on a multiprocessor (bounds the registers)
- *   A::Shared                      what a block shares (may be empty, never larger than 32 KiB)
+ *   A::Shared                      what a block shares (may be empty, never larger than 47 KiB)
  *   A::Sample, sample(args)        loads asked for before the first tile's, so that they travel together; may be empty
  *   begin(args, shared, sample)    before any element; all threads together, may use barriers; a warp may go on alone
  *   tile(v, vector, count, shared) U vectors of 16 bytes: v[j] is the body's vector `vector + j·CR_GPU_THREADS`; only the

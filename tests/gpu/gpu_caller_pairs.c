@@ -1,0 +1,173 @@
+/* gpu_caller_pairs: ops of two arrays of device memory beside the CPU's answers, wherever each array lies: to host memory, to device
+ * memory, in a graph, and as a partial.
+ *
+ * Thread: one. Owner: test_gpu_caller.c, of caller_run. */
+#include <string.h>
+
+#include "tests/gpu/gpu_caller.h"
+
+static const cured_op all[] = {CURED_OP_DOT, CURED_OP_SQDIST, CURED_OP_AVERAGE};
+enum { OPS = sizeof all / sizeof all[0], BESIDE_AT = CALLER_ROOM }; /* answers lie before the second array */
+
+/* One array's elements at host, and at device. */
+static void fill(uint8_t *host, uint8_t *device, uint64_t n, cured_dtype dtype) {
+    const bool tame = caller_draw(2) != 0;
+    case_fill(host, n, (cr_dtype)dtype,
+              tame ? (caller_draw(3) ? DATA_NORMAL : DATA_SPARSE) : (enum cr_data_kind)caller_draw(DATA_KINDS),
+              caller_run.seed);
+    caller_cuda(cudaMemcpy(device, host, n * cured_dtype_size(dtype), cudaMemcpyHostToDevice), "copy");
+}
+
+static size_t draw_ops(cured_op *ops) {
+    const size_t first = caller_draw(OPS), count = 1 + caller_draw(OPS);
+    for (size_t k = 0; k < count; k++) ops[k] = all[(first + k) % OPS];
+    return count;
+}
+
+/* The answers to device memory, beside what the CPU says. */
+static void check_to(cured_cuda_ask *ask, const void *host, const cured_second *there, uint64_t offset) {
+    const cured_cuda_array *array = ask->arrays;
+    const bool captured = caller_draw(4) == 0;
+    cured_options options = *ask->options;
+    void *to[OPS];
+    double found[OPS];
+    cured_values *here;
+    cured_error error;
+    cudaGraph_t graph;
+    cudaGraphExec_t replay;
+    for (size_t k = 0; k < ask->op_count; k++) to[k] = caller_run.beside + 8 * k;
+    caller_cuda(cudaMemset(caller_run.beside, 0x5a, sizeof found), "memset");
+    caller_cuda(cudaDeviceSynchronize(), "synchronize");
+    if (captured) {
+        ask->stream = caller_run.streams[1];
+        caller_cuda(cudaStreamBeginCapture(ask->stream, cudaStreamCaptureModeThreadLocal), "capture");
+    }
+    caller_good(cured_cuda_enqueue(ask, to, NULL, &error), &error, "enqueue pairs");
+    if (captured) {
+        caller_cuda(cudaStreamEndCapture(ask->stream, &graph), "end");
+        caller_cuda(cudaGraphInstantiate(&replay, graph, 0), "instantiate");
+        caller_cuda(cudaGraphDestroy(graph), "destroy");
+        for (int i = 0; i < 2; i++) caller_cuda(cudaGraphLaunch(replay, ask->stream), "launch");
+    }
+    caller_cuda(cudaStreamSynchronize(ask->stream), "synchronize");
+    if (captured) caller_cuda(cudaGraphExecDestroy(replay), "destroy");
+    caller_cuda(cudaMemcpy(found, caller_run.beside, sizeof found, cudaMemcpyDeviceToHost), "copy");
+    options.second = there;
+    caller_good(cured_reduce_here(array->dtype, ask->ops, ask->op_count, host, array->count, &options, &here, &error),
+                &error, "here");
+    for (size_t k = 0; k < ask->op_count; k++) {
+        size_t size;
+        const void *value = cured_value_bytes(cured_values_get(here, k), &size);
+        caller_run.checks++;
+        if (size > 8 || memcmp(value, &found[k], size) != 0)
+            caller_wrong(captured ? "pairs in a graph" : "pairs to", array->dtype, cured_op_name(ask->ops[k]),
+                         array->count, offset);
+    }
+    cured_values_free(here);
+}
+
+static void check_partial(const cured_cuda_ask *ask, const void *host, const cured_options *plain, uint64_t offset) {
+    static uint8_t bytes[CURED_PARTIAL_BYTES];
+    size_t size = sizeof bytes;
+    cured_values *values;
+    cured_error error;
+    caller_good(cured_cuda_partial(ask, bytes, &size, &error), &error, "partial of pairs");
+    caller_good(cured_partial_finish(bytes, size, ask->ops, ask->op_count, NULL, &values, &error), &error, "finish");
+    caller_compare("partial of pairs", ask->arrays->dtype, ask->ops, ask->op_count, host, ask->arrays->count, plain,
+                   values, offset);
+    cured_values_free(values);
+}
+
+void caller_check_pairs(void) {
+    static const cured_dtype types[] = {CURED_F16, CURED_BF16, CURED_F32, CURED_F64};
+    static const uint64_t lengths[] = {0, 1, 2, 3, 7, 15, 16, 17, 33, 100, 1000, 1024, 4099};
+    static uint8_t other[CALLER_ROOM];
+    cured_op ops[OPS];
+    cured_values *values;
+    cured_error error;
+    cured_options options = CURED_OPTIONS_INIT;
+    const cured_dtype dtype = types[caller_draw(4)];
+    const size_t size = cured_dtype_size(dtype), count = draw_ops(ops);
+    const uint64_t most = caller_run.bytes / size / 2, at = caller_draw(2) ? caller_draw(16) : 0,
+                   beside = caller_draw(2) ? caller_draw(16) : at;
+    uint64_t n = caller_draw(3) ? lengths[caller_draw(sizeof lengths / sizeof lengths[0])] : caller_draw(most + 1);
+    if (n > most) n = most;
+    uint8_t *host = caller_run.host + at, *second = caller_run.beside + BESIDE_AT + beside;
+    fill(host, caller_run.device + at, n, dtype);
+    fill(other, second, n, dtype);
+    caller_cuda(cudaDeviceSynchronize(), "synchronize");
+    const cured_second here = {other, n, dtype}, there = {n ? second : NULL, n, dtype};
+    if (caller_draw(4) == 0) options.result_dtype = CURED_F32;
+    if (caller_draw(4) == 0) options.nan = CURED_NAN_SKIP;
+    cured_options plain = options;
+    plain.second = &here;
+    options.second = &there;
+    const cured_cuda_array array = {caller_run.device + at, n, dtype};
+    cured_cuda_ask ask = caller_ask(&array, 1, ops, count, &options);
+    caller_good(cured_cuda_reduce(&ask, &values, &error), &error, "reduce pairs");
+    caller_compare("pairs", dtype, ops, count, host, n, &plain, values, at);
+    cured_values_free(values);
+    if (n != 0) check_to(&ask, host, &here, at);
+    options.result_dtype = plain.result_dtype = CURED_DTYPE_DEFAULT;
+    options.nan = plain.nan = CURED_NAN_PROPAGATE;
+    if (caller_draw(4) == 0) check_partial(&ask, host, &plain, at);
+}
+
+/* ---- What is refused ---- */
+
+static void refused(const char *what, cured_dtype dtype, const cured_options *options, const cured_op *op, size_t count,
+                    cured_status wanted) {
+    cured_cuda_array arrays[2] = {{caller_run.device, 40, dtype}, {caller_run.device, 40, dtype}};
+    cured_values *values;
+    cured_error error;
+    const cured_cuda_ask ask = caller_ask(arrays, count, op, 1, options);
+    caller_run.checks++;
+    if (cured_cuda_reduce(&ask, &values, &error) != wanted || error.text[0] == 0)
+        caller_wrong(what, dtype, cured_op_name(*op), 40, 0);
+    void *to = caller_run.beside;
+    if (cured_cuda_enqueue(&ask, &to, NULL, &error) != wanted) caller_wrong(what, dtype, "to", 40, 0);
+}
+
+void caller_check_pair_refusals(void) {
+    static const cured_op dot = CURED_OP_DOT, sum = CURED_OP_SUM;
+    static uint8_t own[40 * 8];
+    cured_options options = CURED_OPTIONS_INIT;
+    cured_second second = {caller_run.beside + 64, 40, CURED_F32};
+    const cured_axis axis = {4, 10, 1};
+    const cured_mask mask = {caller_run.beside, 40, 0, CURED_MASK_BYTES, false};
+    options.second = &second;
+    refused("two arrays and a second", CURED_F32, &options, &dot, 2, CURED_INVALID_ARGUMENT);
+    refused("a second for one array", CURED_F32, &options, &sum, 1, CURED_INVALID_ARGUMENT);
+    refused("another type", CURED_F64, &options, &dot, 1, CURED_INVALID_ARGUMENT);
+    second.count = 39;
+    refused("another length", CURED_F32, &options, &dot, 1, CURED_INVALID_ARGUMENT);
+    second = (cured_second){own, 40, CURED_F32};
+    refused("host memory", CURED_F32, &options, &dot, 1, CURED_INVALID_ARGUMENT);
+    second = (cured_second){caller_run.beside + 64, 40, CURED_I32};
+    refused("integers", CURED_I32, &options, &dot, 1, CURED_UNIMPLEMENTED);
+    second.dtype = CURED_F8_E4M3;
+    refused("floats of a byte", CURED_F8_E4M3, &options, &dot, 1, CURED_UNIMPLEMENTED);
+    second.dtype = CURED_F32;
+    options.second = NULL;
+    refused("no second", CURED_F32, &options, &dot, 1, CURED_INVALID_ARGUMENT);
+    options.second = &second;
+    options.axis = &axis;
+    cured_cuda_array array = {caller_run.device, 40, CURED_F32};
+    cured_error error;
+    void *to = caller_run.beside;
+    const cured_cuda_ask along = caller_ask(&array, 1, &dot, 1, &options);
+    if (cured_cuda_enqueue(&along, &to, NULL, &error) != CURED_UNIMPLEMENTED)
+        caller_wrong("an axis", CURED_F32, "dot", 40, 0);
+    to = own;
+    if (cured_cuda_reduce_axis(&along, &to, &error) != CURED_UNIMPLEMENTED)
+        caller_wrong("an axis", CURED_F32, "dot", 40, 1);
+    options.axis = NULL;
+    options.mask = &mask;
+    const cured_cuda_ask masked = caller_ask(&array, 1, &dot, 1, &options);
+    cured_values *values;
+    if (cured_cuda_reduce(&masked, &values, &error) != CURED_UNIMPLEMENTED)
+        caller_wrong("a mask", CURED_F32, "dot", 40, 0);
+    options.mask = NULL;
+    if (cured_cuda_reduce_each(&along, &values, &error) != CURED_INVALID_ARGUMENT)
+        caller_wrong("each", CURED_F32, "dot", 40, 0);
+}
