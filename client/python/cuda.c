@@ -119,19 +119,22 @@ static cured_status order(const cr_py_request *r, bool behind, cured_error *erro
     return status;
 }
 
-/* Of offsets on a GPU, which are read. */
-static cured_status order_offsets(const cr_py_request *r, bool behind, cured_error *error) {
-    return r->borders == NULL ? CURED_OK
-                              : cr_py_cuda_order(r->borders, r->input.stream, r->borders->data, behind, error);
+/* Of offsets on a GPU and of a second tensor, which are read. */
+static cured_status order_read(const cr_py_request *r, bool behind, cured_error *error) {
+    const cr_py_input *const read[] = {r->borders, r->pair};
+    cured_status status = CURED_OK;
+    for (size_t i = 0; i < sizeof read / sizeof read[0] && status == CURED_OK; i++)
+        if (read[i] != NULL) status = cr_py_cuda_order(read[i], r->input.stream, read[i]->data, behind, error);
+    return status;
 }
 
 static PyObject *run_to_tensors(cr_py_request *r, const cured_cuda_ask *ask) {
     void *to[CURED_MAX_OPS];
     cured_error error;
     for (size_t i = 0; i < r->op_count; i++) to[i] = (void *)r->out_tensors[i].data; /* NOLINT: out is written */
-    if (order(r, false, &error) != CURED_OK || order_offsets(r, false, &error) != CURED_OK ||
+    if (order(r, false, &error) != CURED_OK || order_read(r, false, &error) != CURED_OK ||
         enqueue(ask, to, &error) != CURED_OK || order(r, true, &error) != CURED_OK ||
-        order_offsets(r, true, &error) != CURED_OK)
+        order_read(r, true, &error) != CURED_OK)
         return failed(&error);
     if (r->single) return cr_py_out_item(r, 0);
     PyObject *values[CURED_MAX_OPS];
@@ -196,7 +199,7 @@ static PyObject *run_axis(cr_py_request *r, const cured_cuda_ask *ask) {
     cured_error error;
     if (!cr_py_answer_room(r)) return NULL;
     if (r->out_tensors != NULL) return run_to_tensors(r, ask);
-    if (order_offsets(r, false, &error) != CURED_OK) return failed(&error);
+    if (order_read(r, false, &error) != CURED_OK) return failed(&error);
     PyThreadState *thread = PyEval_SaveThread();
     const cured_status status = cured_cuda_reduce_axis(ask, r->pointers, &error);
     PyEval_RestoreThread(thread);
@@ -213,8 +216,10 @@ static PyObject *run_axis(cr_py_request *r, const cured_cuda_ask *ask) {
 PyObject *cr_py_cuda_run(cr_py_request *r) {
     cured_cuda_array array;
     cured_options options;
+    cured_error error;
     if (!check(r)) return NULL;
     const cured_cuda_ask ask = ask_of(r, &array, &options);
+    if (r->pair != NULL && order_read(r, false, &error) != CURED_OK) return failed(&error);
     if (r->partial) return run_partial(&ask);
     return r->plan.whole && r->offsets == NULL ? run_whole(r, &ask) : run_axis(r, &ask);
 }

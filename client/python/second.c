@@ -10,15 +10,19 @@
 /* Why the request goes with no second array; NULL: it does. */
 static const char *clash(const cr_py_request *r) {
     return r->listed ? "second: not with several quantiles"
-           : r->input.kind == CR_PY_CUDA
-               ? "second: pairs are reduced by the CPU: pass copies of both tensors there (a.cpu(), b.cpu())"
+           : r->input.kind == CR_PY_CUDA && !cr_py_cuda_wanted(r)
+               ? "second: pairs of CUDA tensors are reduced in this process: leave out client=, or pass copies of both "
+                 "in "
+                 "host memory (a.cpu(), b.cpu())"
                : NULL;
 }
 
 /* What is wrong with the array itself; NULL: nothing is. */
 static const char *unfit(const cr_py_request *r, const cr_py_input *in) {
     if (in->kind == CR_PY_FILE) return "second: a file is the first array alone: pass numpy.load(path, mmap_mode='r')";
-    if (in->kind != CR_PY_HOST) return "second: an array in the memory of this process is wanted";
+    if (r->input.kind == CR_PY_CUDA && in->kind != CR_PY_CUDA) return "second: a tensor on the array's GPU is wanted";
+    if (r->input.kind != CR_PY_CUDA && in->kind != CR_PY_HOST)
+        return "second: an array in the memory of this process is wanted";
     if (in->is_masked) return "second: without a mask: where= says which pairs count";
     bool same = in->ndim == r->input.ndim;
     for (int i = 0; i < in->ndim && same; i++) same = in->shape[i] == r->input.shape[i];
@@ -49,8 +53,24 @@ bool cr_py_second_take(cr_py_request *r) {
     return take(r);
 }
 
+/* Of tensors of a GPU nothing is copied: both lie alike. */
+static bool plan_tensor(cr_py_request *r) {
+    const cr_py_input *a = &r->input, *b = r->pair;
+    bool same = true;
+    for (int i = 0; i < a->ndim && r->plan.count != 0; i++)
+        same = same && (a->shape[i] == 1 || a->strides[i] == b->strides[i]);
+    if (!same) {
+        PyErr_SetString(PyExc_ValueError, "second: its strides are not the array's: pass contiguous tensors of both");
+        return false;
+    }
+    r->of_pair = (cured_second){b->data + (r->plan.count != 0 ? r->plan.data - a->data : 0), r->plan.count, b->dtype};
+    r->options.second = &r->of_pair;
+    return true;
+}
+
 bool cr_py_second_plan(cr_py_request *r, uint64_t axes, bool whole) {
     if (r->second == NULL) return true;
+    if (r->input.kind == CR_PY_CUDA) return plan_tensor(r);
     cr_error error;
     const cr_strided array = cr_py_plan_array(&r->input), second = cr_py_plan_array(r->pair);
     const cr_strided_order order = r->ordered ? CR_STRIDED_REDUCED : CR_STRIDED_FREE;
