@@ -17,7 +17,7 @@ endif()
 if(TARGET cured_cuda_library) # nobody links with it: it is loaded by the name that its version has
   install(TARGETS cured_cuda_library LIBRARY COMPONENT libcured-cuda0 NAMELINK_SKIP)
 endif()
-install(FILES ${PROJECT_SOURCE_DIR}/client/include/cured/cured.h ${PROJECT_SOURCE_DIR}/client/include/cured/cuda.h ${PROJECT_SOURCE_DIR}/client/include/cured/strided.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cured
+install(FILES ${PROJECT_SOURCE_DIR}/client/include/cured/cured.h ${PROJECT_SOURCE_DIR}/client/include/cured/cuda.h ${PROJECT_SOURCE_DIR}/client/include/cured/strided.h ${PROJECT_SOURCE_DIR}/client/include/cured/by_key.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cured
         COMPONENT libcured-dev)
 
 if(TARGET cured_sum)
@@ -61,7 +61,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/deploy/systemd/tmpfiles.conf DESTINATION lib
 # The pages lie as in the source, so that their links lead somewhere. What was measured, what measured it and the ladder stay in the
 # source: a page that is installed names those files, and has no link to them.
 set(CURED_PROTOCOL_PAGES proto/PROTOCOL.md proto/cured.proto proto/limits.h proto/status.def)
-set(pages ${CURED_PROTOCOL_PAGES} LICENSE NOTICE README.md CHANGELOG.md CONTRIBUTING.md config/cured.json config/cured.schema.json client/include/cured/cured.h client/include/cured/cuda.h client/include/cured/strided.h client/sum/cured_sum.h
+set(pages ${CURED_PROTOCOL_PAGES} LICENSE NOTICE README.md CHANGELOG.md CONTRIBUTING.md config/cured.json config/cured.schema.json client/include/cured/cured.h client/include/cured/cuda.h client/include/cured/strided.h client/include/cured/by_key.h client/sum/cured_sum.h
           deploy/compose.yml deploy/kubernetes/cpu.yaml deploy/kubernetes/gpu.yaml deploy/kubernetes/client.yaml
           deploy/kubernetes/podmonitor.yaml deploy/prometheus/prometheus.yml deploy/prometheus/cured.rules.yml deploy/grafana/cured.json)
 file(GLOB more RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS docs/*.md docs/*.svg docs/*.webp docs/bench/*.svg examples/*.md

@@ -22,6 +22,7 @@ static void piece_free(piece *p) {
 void cr_job_axis_free(cr_job_axis *axis) {
     for (cr_list *node; (node = cr_list_pop(&axis->pieces));) piece_free(cr_container(node, piece, link));
     cr_job_keys_free(axis->keys);
+    free(axis->packed);
     pthread_mutex_destroy(&axis->mutex);
     free(axis);
 }

@@ -74,8 +74,10 @@ typedef struct cr_job_axis {
     uint32_t whole_kinds; /* not 0: where all of the input can be claimed in whole blocks, it is, by these (CR_BY_*) */
     uint64_t empty_next;  /* n = 0: answers made so far; the loop's */
     struct cr_job_keys *keys; /* of a job that answers by key (job_axis_keys.c); NULL: it does not */
-    uint64_t from, till;      /* by offsets: the array's element that is the input's first, and the last border */
-    bool placed;              /* answers go straight to these places, and into no outputs */
+    uint8_t *packed;          /* by key without ops: the partial by key, once the job is done; malloc's */
+    uint64_t packed_bytes;
+    uint64_t from, till; /* by offsets: the array's element that is the input's first, and the last border */
+    bool placed;         /* answers go straight to these places, and into no outputs */
     void *to[CR_AXIS_PLACES];
     pthread_mutex_t mutex;
     cr_list pieces;                           /* incomplete blocks; guarded by mutex */
@@ -107,7 +109,8 @@ cr_status cr_job_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t worke
 cr_status cr_job_axis_make_by_offsets(cr_job *job, const cr_axis_spec *spec, uint64_t from, uint32_t workers,
                                       uint64_t max_bytes, cr_error *error);
 /* The same by key: shape is (groups, rows, columns), and wants are CR_WANTS_... of the ops. The keys stay the caller's. RESOURCE_EXHAUSTED
- * where the states of so many groups are beyond the limit (kernels/cpu/keys/keys.h). max_bytes says how many workers have some. strict:
+ * where the states of so many groups are beyond the limit (kernels/cpu/keys/keys.h). A spec without ops gives a partial: axis->packed, or
+ * nothing where there are no elements. max_bytes says how many workers have some. strict:
  * states and answers stay within max_bytes, whatever comes: INVALID_ARGUMENT where not even one state of zeros does. */
 cr_status cr_job_axis_make_by_keys(cr_job *job, const cr_axis_spec *spec, const cr_keys *keys, uint32_t wants,
                                    uint32_t workers, uint64_t max_bytes, bool strict, cr_error *error);

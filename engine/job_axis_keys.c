@@ -39,14 +39,16 @@ void cr_job_keys_free(cr_job_keys *of) {
     free(of);
 }
 
-/* Merges all states, and answers every cell. Nobody else has one any more, and they go here: the loop need not free so much memory. */
+/* Merges all states, and answers every cell, or makes the partial of all. Nobody else has one any more, and they go here: the loop need not free so much memory. */
 static cr_status finish(cr_queue *queue, cr_job *job, cr_error *error) {
-    const cr_job_axis *axis = job->axis;
+    cr_job_axis *axis = job->axis;
     cr_job_keys *of = axis->keys;
-    const uint64_t all = cr_keys_answers(&of->keys), step = cr_job_axis_answers_at_once(axis);
+    const bool packs = axis->spec.op_count == 0;
+    const uint64_t all = packs ? 0 : cr_keys_answers(&of->keys), step = packs ? 1 : cr_job_axis_answers_at_once(axis);
     cr_status status = CR_OK;
     for (uint32_t i = 1; i < of->idle && status == CR_OK; i++)
         status = cr_by_key_merge(of->state[0], of->state[i], error);
+    if (packs && status == CR_OK) status = cr_by_key_pack(of->state[0], &axis->packed, &axis->packed_bytes, error);
     for (uint64_t at = 0, now; at < all && status == CR_OK; at += now) {
         void *out[CR_AXIS_PLACES];
         now = all - at < step ? all - at : step;

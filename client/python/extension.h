@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "cured/by_key.h"
 #include "cured/cured.h"
 #include "kernels/core/op.h"
 #include "kernels/core/strided.h"
@@ -428,6 +429,8 @@ PyObject *cr_py_widened(PyObject *module, PyObject *args);
 PyObject *cr_py_linear(PyObject *bytes, bool maxima);
 PyObject *cr_py_from_linear(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *cr_py_partial_new(const void *data, size_t bytes);
+/* by_key.c: the answers of the request's ops, as arrays, from a partial by key. */
+PyObject *cr_py_by_key_finish(cr_py_request *r, const void *data, size_t bytes, const cured_by_key *of);
 PyObject *cr_py_file_open(PyObject *module, PyObject *args, PyObject *kwargs);
 /* Takes the place of an array in an input. */
 void cr_py_file_input(PyObject *file, cr_py_input *in);

@@ -104,7 +104,7 @@ static bool begin(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, cr_p
         return false; /* a region has no room for it */
     options.timeout_ms = cr_py_client_timeout_ms(client);
     options.partial = r->partial;
-    if (!plan->whole || options.offsets != NULL) {
+    if ((!plan->whole && !r->partial) || options.offsets != NULL) {
         options.axis = plan->whole || r->keys != NULL ? NULL : &r->along;
         options.results = r->pointers;
         const bool written = cr_py_out_regions(r, link, outputs);

@@ -8,7 +8,7 @@
 
 /* Of what else is asked beside keys, what does not go with them; NULL: nothing. */
 static const char *clash(const cr_py_request *r) {
-    if (r->partial) return "keys: there are no partials by key";
+    if (r->partial && r->has_first) return "first: a partial by key has no position";
     if (r->offsets != NULL) return "keys: not with offsets; leave out one of them";
     if (r->keepdims) return "keepdims: by key the first axis is that of the groups";
     if (r->initial != NULL) return "initial: not with keys: add it to the answers";
@@ -102,6 +102,7 @@ bool cr_py_keys_plan(cr_py_request *r) {
     r->plan.whole = false;
     r->plan.axis = (cr_shape){r->by_key.groups, r->by_key.count, r->by_key.columns};
     r->options.keys = &r->by_key;
+    if (r->partial) r->options.unplaced = true;
     return cr_py_request_part_mask(r);
 }
 

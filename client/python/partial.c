@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/python/extension.h"
+#include "kernels/core/keyed.h"
 #include "kernels/core/serial.h"
 #include "kernels/core/widen.h"
 
@@ -12,23 +13,26 @@ typedef struct cr_py_partial {
     PyObject_HEAD PyObject *bytes;
     cured_dtype dtype;
     uint64_t count;
+    cured_by_key by_key; /* groups and columns; of a whole array 0 columns */
 } cr_py_partial;
 
 static PyTypeObject *partial_type;
 
 static PyObject *make(PyTypeObject *type, const void *data, size_t size) {
     cured_error error;
-    cured_dtype dtype;
-    uint64_t count;
-    if (cured_partial_check(data, size, &dtype, &count, &error) != CURED_OK) {
+    cured_by_key of = {.columns = 0};
+    const cured_status status = cr_keyed_is(data, size) ? cured_by_key_check(data, size, &of, &error)
+                                                        : cured_partial_check(data, size, &of.dtype, &of.count, &error);
+    if (status != CURED_OK) {
         cr_py_raise(&error);
         return NULL;
     }
     cr_py_partial *p = (cr_py_partial *)PyType_GenericAlloc(type, 0);
     if (p == NULL) return NULL;
     p->bytes = PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
-    p->dtype = dtype;
-    p->count = count;
+    p->dtype = of.dtype;
+    p->count = of.count;
+    p->by_key = of;
     if (p->bytes != NULL) return (PyObject *)p;
     Py_DECREF(p);
     return NULL;
@@ -53,10 +57,14 @@ static void partial_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
+static bool is_by_key(const cr_py_partial *p) { return p->by_key.columns != 0; }
+
 static PyObject *answer(const cr_py_partial *p, cr_py_request *r) {
     cured_values *values;
     cured_error error;
     PyObject *answers[CURED_MAX_OPS];
+    if (is_by_key(p))
+        return cr_py_by_key_finish(r, PyBytes_AsString(p->bytes), (size_t)PyBytes_Size(p->bytes), &p->by_key);
     if (cured_partial_finish(PyBytes_AsString(p->bytes), (size_t)PyBytes_Size(p->bytes), r->ops, r->op_count,
                              &r->options, &values, &error) != CURED_OK) {
         cr_py_raise(&error);
@@ -82,6 +90,19 @@ static PyObject *finish(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
     return result;
 }
 
+static PyObject *merge_by_key(const cured_bytes *list, size_t count) {
+    void *merged;
+    size_t bytes;
+    cured_error error;
+    PyThreadState *thread = PyEval_SaveThread();
+    const cured_status status = cured_by_key_merge(list, count, &merged, &bytes, &error);
+    PyEval_RestoreThread(thread);
+    if (status != CURED_OK) cr_py_raise(&error);
+    PyObject *partial = status == CURED_OK ? cr_py_partial_new(merged, bytes) : NULL;
+    cured_by_key_free(merged);
+    return partial;
+}
+
 static PyObject *merge_bytes(PyObject *parts, Py_ssize_t count) {
     cured_bytes *list = PyMem_Malloc((size_t)(count > 0 ? count : 1) * sizeof *list);
     uint8_t *out = PyMem_Malloc(CURED_PARTIAL_BYTES);
@@ -99,6 +120,11 @@ static PyObject *merge_bytes(PyObject *parts, Py_ssize_t count) {
         }
         PyObject *own = ((cr_py_partial *)part)->bytes;
         list[i] = (cured_bytes){PyBytes_AsString(own), (size_t)PyBytes_Size(own)};
+    }
+    const bool by_key = good && cr_keyed_is(list[0].data, list[0].bytes);
+    if (by_key) {
+        merged = merge_by_key(list, (size_t)count);
+        good = false;
     }
     if (good && cured_partial_merge(list, (size_t)count, out, &bytes, &error) != CURED_OK) {
         cr_py_raise(&error);
@@ -211,6 +237,12 @@ static PyObject *partial_count(PyObject *self, void *unused) {
     return PyLong_FromUnsignedLongLong(((cr_py_partial *)self)->count);
 }
 
+static PyObject *partial_groups(PyObject *self, void *unused) {
+    const cr_py_partial *p = (const cr_py_partial *)self;
+    (void)unused;
+    return is_by_key(p) ? PyLong_FromUnsignedLongLong(p->by_key.groups) : Py_NewRef(Py_None);
+}
+
 static PyObject *partial_compare(PyObject *self, PyObject *other, int op) {
     if (!PyObject_TypeCheck(other, partial_type) || (op != Py_EQ && op != Py_NE)) return Py_NewRef(Py_NotImplemented);
     return PyObject_RichCompare(((cr_py_partial *)self)->bytes, ((cr_py_partial *)other)->bytes, op);
@@ -220,6 +252,10 @@ static Py_hash_t partial_hash(PyObject *self) { return PyObject_Hash(((cr_py_par
 
 static PyObject *partial_repr(PyObject *self) {
     cr_py_partial *p = (cr_py_partial *)self;
+    if (is_by_key(p))
+        return PyUnicode_FromFormat("<cured.Partial by key of %llu elements of %s, %llu groups, %zd bytes>",
+                                    (unsigned long long)p->count, cured_dtype_name(p->dtype),
+                                    (unsigned long long)p->by_key.groups, PyBytes_Size(p->bytes));
     return PyUnicode_FromFormat("<cured.Partial of %llu elements of %s, %zd bytes>", (unsigned long long)p->count,
                                 cured_dtype_name(p->dtype), PyBytes_Size(p->bytes));
 }
@@ -237,6 +273,7 @@ bool cr_py_partial_ready(PyObject *module) {
         {NULL, NULL, 0, NULL}};
     static PyGetSetDef properties[] = {{"dtype", partial_dtype, NULL, "The array's type.", NULL},
                                        {"count", partial_count, NULL, "Elements seen.", NULL},
+                                       {"groups", partial_groups, NULL, "Groups of one by key; else None.", NULL},
                                        {NULL, NULL, NULL, NULL, NULL}};
     static PyType_Slot slots[] = {{Py_tp_new, partial_new},
                                   {Py_tp_dealloc, partial_dealloc},

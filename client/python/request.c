@@ -423,7 +423,7 @@ static PyObject *run_call(cr_py_request *r, cr_py_client *client, cr_py_link *li
     cr_py_job job;
     PyObject *answer = NULL;
     job.has_extra = false;
-    if (!cr_py_request_is_whole(r) && !cr_py_answer_room(r)) return NULL;
+    if (!cr_py_request_is_whole(r) && !r->partial && !cr_py_answer_room(r)) return NULL;
     if (!cr_py_job_do(&job, r, &r->plan, client, link)) return NULL;
     answer = cr_py_answer(r, job.call);
     cr_py_job_end(&job);

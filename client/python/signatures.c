@@ -53,7 +53,9 @@ static void add_method_arguments(text *t, const char *name) {
     add(t, strcmp(name, "describe") == 0,
         "*, axis=None, nan='propagate', keepdims=False, where=None, offsets=None, out=None, client=None");
     add(t, strcmp(name, "partial") == 0,
-        "*, first=0, where=None, second=None, shape=None, start=None, nulls='skip', client=None");
+        "*, first=0, where=None, keys=None, groups=None, drop=False, second=None, shape=None, start=None, "
+        "nulls='skip', "
+        "client=None");
 }
 
 bool cr_py_sign(PyMethodDef *method, cr_py_owner owner, int op) {

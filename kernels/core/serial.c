@@ -287,6 +287,8 @@ static cr_status get_head(cursor *c, cr_share *s, cr_error *error) {
     p->families = (uint32_t)get(c, 4);
     p->n = get(c, 8);
     uint64_t ranges = get(c, 4), flags = get(c, 4);
+    if (magic == ('C' | 'K' << 8))
+        return refuse(error, "it is by key, and has answers for each group: this takes those of whole arrays");
     if (!c->ok || magic != ('C' | 'P' << 8)) return refuse(error, "these bytes are not one");
     s->unplaced = version == CR_SERIAL_UNPLACED_VERSION;
     s->is_block = version == CR_SERIAL_BLOCK_VERSION;

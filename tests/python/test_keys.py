@@ -3,6 +3,7 @@ elements gathered; bincount and histogram against NumPy's; and what is refused."
 import asyncio
 import itertools
 import os
+import pickle
 import tempfile
 
 import numpy as np
@@ -117,8 +118,6 @@ class Keys(DaemonTest, Case):
             cured.sum(a, groups=2)
         with self.assertRaisesRegex(TypeError, "drop: only with keys"):
             cured.sum(a, drop=True)
-        with self.assertRaisesRegex(TypeError, "no partials by key"):
-            cured.partial(a, ["sum"], keys=keys)
         for op in ("digest", "prod"):
             with self.assertRaisesRegex(ValueError, "by key"):
                 getattr(cured, op)(a, keys=keys)
@@ -127,6 +126,99 @@ class Keys(DaemonTest, Case):
             daemon.sum(a, keys=keys, groups=1)
         with self.assertRaisesRegex(cured.Error, "groups: "):
             daemon.sum(a, keys=keys, groups=2**27)
+
+    def same(self, wanted, got, ops, what):
+        """Bits of arrays, or the sentences of ops that lack answers. A partial does not know of elements that are left out."""
+        for op in ops:
+            try:
+                answer = wanted[op]
+            except (ValueError, OverflowError) as error:
+                with self.assertRaises(type(error)) as raised:
+                    got[op]
+                said, finished = (str(e).replace(" or only NaNs", "") for e in (error, raised.exception))
+                self.assertEqual(said, finished, (what, op))
+                continue
+            self.assertEqual((answer.dtype, answer.tobytes()), (got[op].dtype, got[op].tobytes()), (what, op))
+
+    def test_partials(self):
+        """Types × ops × masks × dropped keys × rows × empty groups: cut anywhere and merged in any order, the bytes of the whole's partial,
+        and the answers of the whole."""
+        cases = 0
+        for (dtype, shape), groups, masked, drop in itertools.product(
+                (("f8", (ROWS,)), ("f4", (ROWS, 3)), ("f2", (ROWS, 2, 2)), ("i1", (ROWS,)), ("i4", (ROWS, 2)), ("u8", (ROWS,)), ("?", (ROWS,)),
+                 ("f8", (0,)), ("f4", (1, 5))), (GROUPS, 3 * GROUPS), (False, True), (False, True)):
+            a = (RANDOM.standard_normal(shape) * 10.0 ** RANDOM.integers(-3, 4, shape)).astype(dtype)
+            if a.dtype.kind == "f":
+                a[RANDOM.random(shape) < 0.01] = np.nan
+            rows, keep = shape[0], RANDOM.random(shape) < 0.7
+            keys = RANDOM.integers(-2 if drop else 0, GROUPS + (30 if drop else 0), rows).astype("i2")
+            ops = [op for op in OPS if not op.startswith("arg")] + ["ptp"] + (list(INTEGER_OPS) if a.dtype.kind != "f" else [])
+            options = {"overflow": "wrap"} if "prod" in ops else {}
+
+            def part(cut, a=a, keys=keys, keep=keep, masked=masked, ops=ops, groups=groups, drop=drop):
+                where = {"where": keep[cut]} if masked else {}
+                return cured.partial(a[cut], ops, keys=keys[cut], groups=groups, drop=drop, **where)
+
+            whole = cured.reduce(a, ops, keys=keys, groups=groups, drop=drop, **({"where": keep} if masked else {}), **options)
+            order = RANDOM.permutation(rows)
+            cuts = np.sort(RANDOM.integers(0, rows + 1, RANDOM.integers(0, 5)))
+            parts = [part(cut) for cut in np.split(order, cuts)]
+            merged = cured.merge([parts[i] for i in RANDOM.permutation(len(parts))])
+            self.assertEqual(part(slice(None)), merged)
+            self.assertEqual(groups, merged.groups)
+            self.assertEqual(int((keep if masked else np.ones(shape, "?"))[(keys >= 0) & (keys < groups)].sum()), merged.count)
+            for nan in ("propagate", "skip"):
+                wanted = cured.reduce(a, ops, keys=keys, groups=groups, drop=drop, nan=nan, **({"where": keep} if masked else {}), **options)
+                self.same(wanted, pickle.loads(pickle.dumps(merged)).finish(ops, nan=nan, **options), ops, (dtype, shape, nan))
+            self.same(whole, cured.merge([cured.merge(parts[:1]), *parts[1:]]).finish(ops, **options), ops, (dtype, shape))
+            cases += len(ops)
+        self.assertGreater(cases, 500)
+
+    def test_partials_finished_otherwise(self):
+        a, keys = RANDOM.standard_normal((ROWS, 2)), RANDOM.integers(0, GROUPS, ROWS)
+        part = cured.partial(np.asfortranarray(a), "var,sum,max", keys=keys)
+        for options in ({"dtype": "f4"}, {"dtype": "f2", "ddof": 1}, {"ddof": 2}):
+            self.same(cured.reduce(a, "var,sum,max", keys=keys, **options), part.finish("var,sum,max", **options), ["var", "sum", "max"], options)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.npy")
+            np.save(path, a)
+            self.assertEqual(part, cured.partial(cured.file(path), "var,sum,max", keys=keys))
+        self.assertIn("by key of 800 elements of f64, 7 groups", repr(part))
+        self.assertIsNone(cured.partial(a, "sum").groups)
+
+    def test_partials_refused(self):
+        a, keys = np.arange(6.0), np.array([0, 1, 0, 1, 3, 1])
+        part, whole = cured.partial(a, "sum,max", keys=keys), cured.partial(a, "sum,max")
+        narrow = cured.partial(a.astype("f4"), "sum,max", keys=keys)
+        raw = bytes(part)
+        swapped = bytearray(raw)
+        swapped[32:40] = (9).to_bytes(8, "little")
+        for sentence, f in (("without a position there is no argmax of f64", lambda: cured.partial(a, "argmax", keys=keys)),
+                            ("op digest is of all bytes", lambda: cured.partial(a, "digest", keys=keys)),
+                            ("op prod of f64 goes by the places", lambda: cured.partial(a, "prod", keys=keys)),
+                            ("partial: op median has none", lambda: cured.partial(a, "median", keys=keys)),
+                            ("partial: it was not made for var", lambda: part.finish("var")),
+                            ("there is no argmin of f64", lambda: part.finish("argmin")),
+                            ("ddof: none of the ops takes it", lambda: part.finish("sum", ddof=1)),
+                            ("it is by key", part.linear), (r"partials\[1\]: it is by key", lambda: cured.merge([whole, part])),
+                            (r"partials\[1\]: these bytes are not one by key", lambda: cured.merge([part, whole])),
+                            (r"partials\[1\]: one is of f64, another of f32", lambda: cured.merge([part, narrow])),
+                            (r"partials\[1\]: they were made for different ops", lambda: cured.merge([part, cured.partial(a, "sum", keys=keys)])),
+                            (r"partials\[2\]: one has 4 groups, another 9: say groups",
+                             lambda: cured.merge([part, part, cured.partial(a, "sum,max", keys=keys, groups=9)])),
+                            ("rows of 1 columns, another of 2", lambda: cured.merge(
+                                [part, cured.partial(np.ones((3, 2)), "sum,max", keys=keys[:3], groups=4)])),
+                            ("layout: only a partial is of a block", lambda: cured.partial(a, "sum", keys=keys, shape=(9,), start=(0,))),
+                            ("it is cut short", lambda: cured.Partial(raw[:-1])), ("bytes follow its end", lambda: cured.Partial(raw + b"0")),
+                            ("a cell is beyond its groups", lambda: cured.Partial(bytes(swapped))),
+                            ("more than a call by key has", lambda: cured.Partial(raw[:8] + b"\xff" * 7 + raw[15:]))):
+            with self.assertRaisesRegex(ValueError, sentence):
+                f()
+        with self.assertRaisesRegex(TypeError, "first: a partial by key has no position"):
+            cured.partial(a, "sum", keys=keys, first=3)
+        daemon = self.enterContext(cured.Client(self.daemon.address))
+        with self.assertRaisesRegex(NotImplementedError, "partial: a daemon makes none by key yet"):
+            daemon.partial(a, "sum", keys=keys)
 
     def test_a_daemon(self):
         """Ops, layouts, masks, dropped keys, out= and kinds of input, by a daemon: the bits that this process answers."""

@@ -51,7 +51,8 @@ static uint64_t words_of(uint64_t count) { return count / 64 + (count % 64 != 0)
 
 cr_status cr_cl_array_check(const cured_call *call, const cured_options *o, cr_error *error) {
     const char *way = cr_geometry_way(call->geometry);
-    if (o->partial) return cr_fail(error, CR_INVALID_ARGUMENT, "partial: there are none %s", way);
+    if (o->partial && call->geometry != CR_GEOMETRY_KEYS)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "partial: there are none %s", way);
     if (o->first != 0) return cr_fail(error, CR_INVALID_ARGUMENT, "first: it has no meaning %s", way);
     return CR_OK;
 }

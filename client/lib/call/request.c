@@ -98,6 +98,19 @@ static cr_status set_offsets(cured_call *call, const cured_options *o, cr_error 
     return CR_OK;
 }
 
+/* A partial by key, which has no positions. */
+static cr_status set_keys_partial(cured_call *call, const cured_options *o, cr_error *error) {
+    if (call->calls->local == NULL)
+        return cr_fail(error, CR_UNIMPLEMENTED,
+                       "partial: a daemon makes none by key yet; a connection to \"embedded:\" does, in this process");
+    if (o->results != NULL || o->outputs != NULL || o->on_part != NULL || o->statuses)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "partial: results, outputs, on_part and statuses are for answers; give them when it is finished "
+                       "(cured_by_key_finish)");
+    call->request.reduce.unplaced = true;
+    return CR_OK;
+}
+
 static cr_status set_keys(cured_call *call, uint64_t elements, const cured_options *o, cr_error *error) {
     const cured_keys *given = o->keys;
     cr_keys *keys = &call->keys;
@@ -107,6 +120,7 @@ static cr_status set_keys(cured_call *call, uint64_t elements, const cured_optio
     call->geometry = CR_GEOMETRY_KEYS;
     cr_status status = cr_cl_array_check(call, o, error);
     if (status == CR_OK) status = cr_keys_check(keys, (cr_dtype)call->request.reduce.dtype, error);
+    if (status == CR_OK && o->partial) status = set_keys_partial(call, o, error);
     if (status != CR_OK) return status;
     call->answers = cr_keys_answers(keys);
     call->elements = cr_keys_elements(keys);
@@ -144,7 +158,8 @@ static cr_status set_place(cured_call *call, uint64_t elements, const cured_opti
                        : o->offsets != NULL ? set_offsets(call, o, error)
                        : o->axis != NULL    ? set_axis(call, o, error)
                                             : CR_OK;
-    if (status == CR_OK && call->geometry != CR_GEOMETRY_WHOLE) status = cr_cl_array_make(call, o, error);
+    if (status == CR_OK && call->geometry != CR_GEOMETRY_WHOLE && !o->partial)
+        status = cr_cl_array_make(call, o, error);
     if (status == CR_OK) status = cr_cl_outputs_make(call, o, error);
     if (status == CR_OK && call->geometry == CR_GEOMETRY_AXIS && elements != UINT64_MAX && elements != call->elements)
         return cr_fail(error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, the input %llu",
@@ -155,7 +170,7 @@ static cr_status set_place(cured_call *call, uint64_t elements, const cured_opti
 /* What counts of the input. */
 static cr_status set_mask(cured_call *call, uint64_t elements, const cured_options *o, cr_error *error) {
     if (o->mask == NULL) return CR_OK;
-    if (o->partial && !o->unplaced)
+    if (o->partial && !o->unplaced && o->keys == NULL)
         return cr_fail(error, CR_INVALID_ARGUMENT, "mask: a partial under one has no position: set unplaced");
     call->mask_count = o->mask->count;
     return cr_cl_take_mask(o->mask, elements, &call->mask, error);

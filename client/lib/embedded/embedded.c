@@ -32,6 +32,7 @@ cr_ask cr_local_ask(const cured_call *call) {
                     .masked = call->mask.kind != CR_MASK_NONE,
                     .block = call->layout != NULL,
                     .second = call->has_second,
+                    .by_key = true,
                     .rereads = true,
                     .first = r->first,
                     .finish = {.nan = (cr_nan_policy)r->nan,
@@ -56,6 +57,7 @@ cr_axis_spec cr_local_spec(const cured_call *call) {
     if (ask.masked) spec.mask_line = spec.shape.inner;
     if (ask.second) spec.second_line = spec.shape.inner;
     for (uint32_t i = 0; i < ask.op_count; i++) spec.ops[i] = (cr_op)ask.ops[i];
+    if (ask.geometry == CR_GEOMETRY_KEYS && ask.partial) spec.op_count = 0; /* those of whoever finishes it */
     return spec;
 }
 

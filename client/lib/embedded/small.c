@@ -15,8 +15,8 @@ enum { LENGTH_BYTES = 4, SCRATCH_ALIGNMENT = 64 };
 bool cr_small_takes(const cured_call *call, const cr_local_input *input) {
     void *out[CR_AXIS_PLACES];
     if (input->memory == NULL || input->bytes > CR_LOCAL_SMALL_BYTES) return false;
-    if (call->array == NULL) return true;
     if (call->geometry == CR_GEOMETRY_KEYS) return false; /* it has a state, which its job holds */
+    if (call->array == NULL) return true;
     return (input->bytes != 0 || call->geometry == CR_GEOMETRY_OFFSETS) && cr_cl_array_places(call->array, out);
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/lib/embedded/embedded.h"
+#include "kernels/core/keyed.h"
 
 enum { PROGRESS_MIN_MS = 10 };
 
@@ -271,6 +272,23 @@ static void answer_whole(cr_work *work, cured_timing timing) {
     cr_local_answer(work->call, r != NULL ? &r->partial : &work->job->partial, &timing);
 }
 
+/* The partial by key goes to the call. Of no elements there is one, too. */
+static void answer_by_key(cr_work *work, cured_timing timing) {
+    cr_job_axis *axis = work->job->axis;
+    cured_call *call = work->call;
+    cr_error error = {CR_OK, ""};
+    cr_keyed_writer w;
+    const cr_keyed of = {axis->spec.dtype, axis->spec.families, call->keys.groups, call->keys.columns, 0};
+    if (axis->packed == NULL && cr_keyed_begin(&w, &of, &error) == CR_OK)
+        axis->packed = cr_keyed_end(&w, &axis->packed_bytes);
+    call->timing = timing;
+    call->count = call->elements;
+    call->partial = axis->packed;
+    call->partial_bytes = axis->packed_bytes;
+    axis->packed = NULL;
+    cr_cl_call_finish(call, error.code, 0, error.text);
+}
+
 static void answer(cr_work *work) {
     cr_job *job = work->job;
     cured_call *call = work->call;
@@ -281,6 +299,8 @@ static void answer(cr_work *work) {
         cr_cl_call_finish(call, job->error.code, 0, job->error.text);
     } else if (job->axis == NULL) {
         answer_whole(work, timing);
+    } else if (call->request.reduce.want_partial) {
+        answer_by_key(work, timing);
     } else if (deliver(work) && deliver_empty(work, &error)) {
         call->timing = timing;
         const cr_axis_spec *spec = &job->axis->spec;

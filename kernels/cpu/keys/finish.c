@@ -2,10 +2,12 @@
  * everything else becomes a partial, one cell after the other, and goes the way of all partials.
  *
  * Thread: as the state. Owner: the caller owns the answers. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/core/close.h"
 #include "kernels/core/float_state.h"
+#include "kernels/core/keyed.h"
 #include "kernels/cpu/keys/state.h"
 
 static void to_partial(const cr_by_key *s, uint64_t cell, cr_partial *p) {
@@ -148,5 +150,35 @@ cr_status cr_by_key_finish(const cr_by_key *state, uint64_t first, uint64_t coun
     const uint64_t before = cr_float_enter();
     const cr_status status = finish(state, first, count, out, error);
     cr_float_leave(before);
+    return status;
+}
+
+/* ---- partials ---- */
+
+static cr_status pack(const cr_by_key *s, cr_keyed_writer *w, cr_share *share, cr_error *error) {
+    cr_partial p;
+    cr_status status = CR_OK;
+    for (uint64_t cell = 0; cell < s->cells && status == CR_OK; cell++) {
+        if (s->n[cell] == 0) continue;
+        to_partial(s, cell, &p);
+        status = cr_share_make(share, &p, CR_UNPLACED, error);
+        if (status == CR_OK) status = cr_keyed_put(w, cell, share, error);
+    }
+    return status;
+}
+
+cr_status cr_by_key_pack(const cr_by_key *s, uint8_t **bytes, uint64_t *length, cr_error *error) {
+    const cr_keyed of = {s->spec.dtype, s->spec.families, s->keys.groups, s->keys.columns, 0};
+    cr_keyed_writer w = {.bytes = NULL};
+    cr_share *share = malloc(sizeof *share);
+    *bytes = NULL;
+    cr_status status = share != NULL ? cr_keyed_begin(&w, &of, error)
+                                     : cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
+    if (status == CR_OK) status = pack(s, &w, share, error);
+    if (status == CR_OK)
+        *bytes = cr_keyed_end(&w, length);
+    else
+        cr_keyed_drop(&w);
+    free(share);
     return status;
 }

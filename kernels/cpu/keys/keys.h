@@ -15,7 +15,7 @@
 
 typedef struct cr_by_key cr_by_key;
 
-/* Of the spec dtype, families, op_count, ops, finish and statuses count; wants: CR_WANTS_... of the ops. RESOURCE_EXHAUSTED, naming
+/* Of the spec dtype, families, op_count, ops, finish and statuses count; without ops it is the state of a partial; wants: CR_WANTS_... of the ops. RESOURCE_EXHAUSTED, naming
  * the limit, where the states of so many groups are beyond it. */
 cr_status cr_by_key_new(const cr_axis_spec *spec, const cr_keys *keys, uint32_t wants, cr_by_key **state,
                         cr_error *error);
@@ -28,6 +28,9 @@ cr_status cr_by_key_fold(cr_by_key *state, const cr_view *view, uint64_t count, 
 cr_status cr_by_key_merge(cr_by_key *into, cr_by_key *from, cr_error *error);
 /* Answers [first, first + count) to out[k][0 … count), as cr_columns_finish. */
 cr_status cr_by_key_finish(const cr_by_key *state, uint64_t first, uint64_t count, void *const out[], cr_error *error);
+/* Its partial by key (kernels/core/keyed.h), of a spec without ops, which are those of whoever finishes it; wants was CR_WANTS_ALL.
+ * *bytes is the caller's. RESOURCE_EXHAUSTED. */
+cr_status cr_by_key_pack(const cr_by_key *state, uint8_t **bytes, uint64_t *length, cr_error *error);
 /* Bytes that a state has when it is made, and the most that it may come to have. RESOURCE_EXHAUSTED as cr_by_key_new, without memory. */
 cr_status cr_by_key_measure(const cr_axis_spec *spec, const cr_keys *keys, uint32_t wants, uint64_t *first,
                             uint64_t *most, cr_error *error);

@@ -43,14 +43,14 @@ static cr_status lacking(const cr_by_key *state, cr_error *error) {
                    state->keys.groups, state->keys.columns, state->most);
 }
 
-/* Whether an answer needs to know how many elements a cell has. */
+/* Whether an answer, or a partial, needs to know how many elements a cell has. */
 static bool needs_count(const cr_axis_spec *spec) {
     for (uint32_t i = 0; i < spec->op_count; i++) {
         const cr_op op = spec->ops[i];
         if (cr_op_closing(op) != CR_CLOSING_SUMS && cr_op_closing(op) != CR_CLOSING_BITS) return true;
         if (cr_op_divisor(op) != CR_DIVISOR_ONE || cr_op_term(op) == CR_TERM_SPREAD) return true;
     }
-    return false;
+    return spec->op_count == 0;
 }
 
 static void begin_extrema(cr_by_key *s) {

@@ -1,0 +1,87 @@
+/* keyed: partials by key as bytes (docs/PARTIALS.md, "By key", is the format): a head, and for each cell that has elements its number
+ * and its share without a position, in the form of serial.h. A cell is one column of one group: cell group·columns + column.
+ *
+ * The form is canonical: the same elements give the same bytes, whatever their order and their split. Bytes are read a cell at a time,
+ * and what is allocated goes by the bytes that are there, never by what a head claims.
+ *
+ * Thread: any; a writer or a reader is used by one at a time. Owner: the caller; a writer allocates, and its bytes are freed with free(). */
+#ifndef CURED_KERNELS_CORE_KEYED_H
+#define CURED_KERNELS_CORE_KEYED_H
+
+#include "kernels/core/keys.h"
+#include "kernels/core/serial.h"
+
+enum {
+    CR_KEYED_VERSION = 1,
+    CR_KEYED_MAX_LOG2 = 32, /* of the bytes that a partial by key has at most */
+    CR_KEYED_MAX_OPS = 32,
+};
+
+typedef struct cr_keyed {
+    cr_dtype dtype;
+    uint32_t families;
+    uint64_t groups, columns; /* no more than cr_keys_check takes */
+    uint64_t cells;           /* those that have elements */
+} cr_keyed;
+
+/* ---- Writing ---- */
+
+typedef struct cr_keyed_writer {
+    cr_keyed of;
+    uint8_t *bytes;
+    uint64_t length, room;
+} cr_keyed_writer;
+
+/* Begins bytes of that head, whose cells are counted as they come. RESOURCE_EXHAUSTED: no memory. After an error of this or the next
+ * there is nothing to free. */
+cr_status cr_keyed_begin(cr_keyed_writer *w, const cr_keyed *of, cr_error *error);
+/* Adds a cell, which has elements and a higher number than the last. RESOURCE_EXHAUSTED also beyond the limit. */
+cr_status cr_keyed_put(cr_keyed_writer *w, uint64_t cell, const cr_share *share, cr_error *error);
+/* The bytes, which are the caller's from now on. */
+uint8_t *cr_keyed_end(cr_keyed_writer *w, uint64_t *length);
+void cr_keyed_drop(cr_keyed_writer *w);
+
+/* ---- Reading ---- */
+
+typedef struct cr_keyed_reader {
+    cr_keyed of;
+    const uint8_t *in;
+    uint64_t at, length;
+    uint64_t left, least; /* cells to come, and the lowest number of the next */
+} cr_keyed_reader;
+
+typedef struct cr_keyed_cell {
+    uint64_t number, bytes;
+    const uint8_t *share;
+} cr_keyed_cell;
+
+/* Whether these bytes begin as a partial by key; another kind may be a partial all the same. */
+bool cr_keyed_is(const uint8_t *in, size_t length);
+/* Begins to read; checks the head. INVALID_ARGUMENT, or UNIMPLEMENTED for another version. */
+cr_status cr_keyed_open(cr_keyed_reader *r, const uint8_t *in, size_t length, cr_error *error);
+/* The next cell, whose number was checked, but not its share. After the last *cell.share is NULL, and nothing follows. */
+cr_status cr_keyed_next(cr_keyed_reader *r, cr_keyed_cell *cell, cr_error *error);
+/* Takes the cell's share, and checks all that can be checked. */
+cr_status cr_keyed_share(const cr_keyed *of, const cr_keyed_cell *cell, cr_share *share, cr_error *error);
+/* Checks all cells. *n: elements in all, 2^63 − 1 at most. */
+cr_status cr_keyed_check(const uint8_t *in, size_t length, cr_keyed *of, uint64_t *n, cr_error *error);
+
+/* ---- What is done with them ---- */
+
+typedef struct cr_keyed_bytes {
+    const uint8_t *data;
+    size_t length;
+} cr_keyed_bytes;
+
+/* Merges count partials, at least one, of the same type, families, groups and columns. *which: the one that an error is of. *out is
+ * the caller's. */
+cr_status cr_keyed_merge(const cr_keyed_bytes *parts, size_t count, uint8_t **out, uint64_t *length, size_t *which,
+                         cr_error *error);
+/* Whether all of these ops can be finished from it. */
+cr_status cr_keyed_answers(const cr_keyed *of, const uint32_t *ops, uint32_t op_count, cr_error *error);
+/* Finishes ops that it answers, CR_KEYED_MAX_OPS at most: out[k] has room for groups·columns answers of op k, of cr_axis_dtype; statuses[k] for as many bytes, or
+ * statuses is NULL, and an answer without a value is an error. As the call by key of all the elements. */
+cr_status cr_keyed_finish(const uint8_t *in, size_t length, const uint32_t *ops, uint32_t op_count,
+                          const cr_finish_opts *opts, void *const out[], uint8_t *const statuses[], cr_error *error);
+
+#endif
