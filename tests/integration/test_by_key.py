@@ -175,7 +175,7 @@ class ByKeyTest(BesideTest):
 
     def test_what_goes_with_no_keys(self):
         said = keys_message(beside_message(10), 3)
-        for words, options in ((("axis",), {"axis": (2, 5, 1)}), (("partial",), {"partial": True}), (("first",), {"first": 4}),
+        for words, options in ((("axis",), {"axis": (2, 5, 1)}), (("partial: by key none is made here",), {"partial": True}), (("first",), {"first": 4}),
                                (("kernel", "keys"), {"kernel": "v7_shuffle"}), (("offsets",), {"segments": segments_message(beside_message(2))})):
             self.refuse(INVALID_ARGUMENT, *words, keys=said, **options)
         f = self.memfd(bytes(40))

@@ -33,7 +33,19 @@ def gathered(op, a, keep, rows, **options):
     return getattr(cured, op)(a[kept], **options)
 
 
+def example():
+    """
+    >>> a, keys = np.array([1.5, 2, 4, -1]), np.array([2, 0, 2, 2])
+    >>> parts = [cured.partial(a[i:i + 2], "sum,count", keys=keys[i:i + 2], groups=4) for i in (0, 2)]
+    >>> cured.merge(parts).finish("sum,count")
+    Result(sum=array([2. , 0. , 4.5, 0. ]), count=array([1, 0, 3, 0], dtype=uint64))
+    """
+
+
 class Keys(DaemonTest, Case):
+    def test_example(self):
+        self.assert_example(example, 3)
+
     def check(self, op, a, keys, got, keep, what, **options):
         flat, kept = np.asarray(a).reshape(len(a), -1), keep.reshape(len(a), -1)
         got = np.asarray(got).reshape(GROUPS, -1)
