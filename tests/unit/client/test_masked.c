@@ -86,7 +86,7 @@ START_TEST(every_way_in) {
         const int fd = file_of(n);
         OK(cured_region_fd(conn, fd, &region, NULL));
         OK(cured_reduce_here(CURED_F32, ops, OPS, squeezed, kept, NULL, &want, NULL));
-        for (int way = 0; way < 8; way++) {
+        for (int way = 0; way < 8; way += n == MOST && CHECK_SPARSE > 1 ? 3 : 1) {
             const cured_mask mask = mask_of(n, way / 4);
             cured_options o = CURED_OPTIONS_INIT;
             o.mask = &mask;

@@ -96,7 +96,7 @@ START_TEST(every_way_in) {
         ck_assert_int_eq(write(fd, data, n * sizeof *data), (ssize_t)(n * sizeof *data));
         ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
         OK(cured_region_fd(conn, fd, &region, NULL));
-        for (int way = 0; way < 8; way += n == MOST ? 3 : 1) {
+        for (int way = n == MOST ? _i % 3 : 0; way < 8; way += n == MOST ? 3 * CHECK_SPARSE : 1) {
             const cured_offsets offsets = {borders, count + 1, CURED_I64};
             const cured_mask mask = {mask_bytes, n, 0, CURED_MASK_BYTES, false};
             cured_options o = CURED_OPTIONS_INIT;

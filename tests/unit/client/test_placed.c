@@ -23,7 +23,8 @@ static cured_axis axis;
 static cured_error error;
 
 static uint32_t draw(void) {
-    static uint32_t x = 1;
+    static uint32_t x;
+    if (x == 0) x = (uint32_t)check_seed(1) | 1;
     return (x = x * 1664525u + 1013904223u) >> 8;
 }
 
@@ -100,7 +101,10 @@ START_TEST(the_bits_of_answers_that_come_back) {
     for (uint32_t threads = 1; threads < 4; threads += 2) {
         cured_conn *conn = connect_threads(threads);
         for (geometry g = BY_KEY; g <= BY_RANK; g++)
-            for (int i = 0; i < 8; i++) placed(conn, g, i & 1 ? MOST : FEW, i & 2, i & 4);
+            for (int i = 0; i < 8; i++) {
+                if ((i & 1) && draw() % CHECK_SPARSE != 0) continue;
+                placed(conn, g, i & 1 ? MOST : FEW, i & 2, i & 4);
+            }
         cured_close(conn);
     }
 }
@@ -138,7 +142,7 @@ START_TEST(wrong_places) {
 END_TEST
 
 CR_CHECK_MAIN("client/placed") {
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, the_bits_of_answers_that_come_back);
     tcase_add_test(tc, wrong_places);
