@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cured/by_key.h"
 #include "cured/cured.h"
 #include "tests/fault/daemon.h"
 #include "tests/fault/fault.h"
@@ -276,6 +277,41 @@ static cured_status finish_here(cured_conn *conn) {
     return CURED_OK;
 }
 
+/* Two parts by key, here: made, merged and finished. */
+static cured_status by_key(cured_conn *conn) {
+    static const uint8_t key[1000] = {2, 0, 2};
+    const cured_keys keys = {key, 1000, CURED_U8, 3, 1, false};
+    cured_options o = once;
+    cured_conn *here;
+    cured_call *calls[2] = {NULL, NULL};
+    cured_bytes parts[2];
+    void *merged = NULL;
+    size_t bytes = 0;
+    uint64_t sums[3];
+    void *const results[] = {sums};
+    (void)conn;
+    cured_status status = cured_connect("embedded:", NULL, &here, NULL);
+    if (status != CURED_OK) return status;
+    o.partial = true;
+    o.keys = &keys;
+    for (size_t i = 0; status == CURED_OK && i < 2; i++) {
+        status = cured_reduce_buffer(here, CURED_U32, &sum, 1, numbers + i * 1000, 1000, &o, &calls[i], NULL);
+        if (status == CURED_OK) status = cured_wait(calls[i], NULL);
+        if (status == CURED_OK) parts[i].data = cured_call_partial(calls[i], &parts[i].bytes);
+    }
+    if (status == CURED_OK) status = cured_by_key_merge(parts, 2, &merged, &bytes, NULL);
+    if (status == CURED_OK) status = cured_by_key_check(merged, bytes, NULL, NULL);
+    if (status == CURED_OK) status = cured_by_key_finish(merged, bytes, &sum, 1, NULL, results, NULL, NULL);
+    if (status == CURED_OK) {
+        const uint64_t twos = sum_of(0, 1) + sum_of(2, 1) + sum_of(1000, 1) + sum_of(1002, 1);
+        NEED(sums[1] == 0 && sums[2] == twos && sums[0] == sum_of(0, 2000) - twos);
+    }
+    cured_by_key_free(merged);
+    for (size_t i = 0; i < 2; i++) cured_call_free(calls[i]);
+    cured_close(here);
+    return status;
+}
+
 static cured_status without_a_call(cured_conn *conn) {
     cured_values *values = NULL;
     uint64_t got = 0;
@@ -308,6 +344,7 @@ static const struct use {
             {"elements", elements},
             {"partials", partials},
             {"finish here", finish_here},
+            {"by key", by_key},
             {"without a call", without_a_call}};
 enum { USES = sizeof uses / sizeof uses[0], BRIEF = 3 /* the first few: a byte at a time, they still end soon */ };
 

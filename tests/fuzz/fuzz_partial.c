@@ -1,7 +1,9 @@
-/* Any bytes as a partial: refused with a sentence, or a share that packs to the same bytes, merges and finishes. */
+/* Any bytes as a partial: refused with a sentence, or a share that packs to the same bytes, merges and finishes. Those by key as well. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/core/axis.h"
+#include "kernels/core/keyed.h"
 #include "kernels/core/serial.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -22,11 +24,59 @@ static void finish_all(const cr_partial *p) {
     }
 }
 
+static void refused(const cr_error *e) {
+    if ((e->code != CR_INVALID_ARGUMENT && e->code != CR_UNIMPLEMENTED) || e->text[0] == '\0') abort();
+}
+
+/* Each op that they answer, with statuses and without. */
+static void finish_by_key(const uint8_t *data, size_t size, const cr_keyed *of) {
+    const uint64_t answers = of->groups * of->columns;
+    const cr_finish_opts opts = {.nan = CR_NAN_SKIP};
+    if (answers > 4096) return; /* the room for them is the caller's */
+    uint8_t *values = malloc(answers * 8 + 1), *statuses = malloc(answers + 1);
+    for (cr_op op = cr_op_next(CR_OP_NONE); op != CR_OP_NONE; op = cr_op_next(op)) {
+        cr_error e = {CR_OK, ""};
+        const uint32_t one = (uint32_t)op;
+        if (cr_op_supports(op, of->dtype, &e) != CR_OK || cr_keyed_answers(of, &one, 1, &e) != CR_OK) continue;
+        if (cr_op_closing(op) == CR_CLOSING_ORDER || cr_dtype_size(cr_axis_dtype(op, of->dtype, &opts)) > 8) continue;
+        if (cr_keyed_finish(data, size, &one, 1, &opts, (void *const[]){values}, (uint8_t *const[]){statuses}, &e) !=
+            CR_OK)
+            abort();
+        cr_keyed_finish(data, size, &one, 1, &opts, (void *const[]){values}, NULL, &e);
+    }
+    free(values);
+    free(statuses);
+}
+
+static void by_key(const uint8_t *data, size_t size) {
+    cr_keyed of;
+    cr_error e = {CR_OK, ""};
+    const cr_keyed_bytes twice[] = {{data, size}, {data, size}};
+    uint8_t *merged = NULL;
+    uint64_t n, length = 0;
+    size_t which;
+    if (cr_keyed_check(data, size, &of, &n, &e) != CR_OK) {
+        refused(&e);
+        if (cr_keyed_merge(twice, 2, &merged, &length, &which, &e) == CR_OK) abort();
+        return;
+    }
+    if (cr_keyed_merge(twice, 1, &merged, &length, &which, &e) != CR_OK) abort();
+    if (length != size || memcmp(merged, data, size) != 0) abort();
+    free(merged);
+    if (cr_keyed_merge(twice, 2, &merged, &length, &which, &e) != CR_OK)
+        refused(&e); /* more than 2^63 elements */
+    else if (cr_keyed_check(merged, (size_t)length, &of, &n, &e) != CR_OK)
+        abort();
+    free(merged);
+    finish_by_key(data, size, &of);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     cr_error e = {CR_OK, ""};
+    if (cr_keyed_is(data, size)) by_key(data, size);
     memset(&share, 0xa5, sizeof share);
     if (cr_share_unpack(data, size, &share, &e) != CR_OK) {
-        if ((e.code != CR_INVALID_ARGUMENT && e.code != CR_UNIMPLEMENTED) || e.text[0] == '\0') abort();
+        refused(&e);
         return 0;
     }
     if (cr_share_pack(&share, again, sizeof again) != size || memcmp(again, data, size) != 0) abort();

@@ -1,7 +1,8 @@
 /* keys_driver: reduces by key the cases that keys_property.py writes to its standard input, and prints what came out.
  *
  * Each case goes by the kernels whole; cut anywhere, folded in any order into a few states, which are merged; with its rows shuffled, which changes
- * nothing but indices; and without digits, by limbs alone. libcured answers it, too, in this process: from memory, and as a stream of pieces. All that on every instruction set that
+ * nothing but indices; without digits, by limbs alone; and cut anywhere into partials, which are merged in some order and have the bytes of
+ * the whole's. libcured answers it, too, in this process: from memory, and as a stream of pieces. All that on every instruction set that
  * this machine has. The answers of the first way are
  * printed; another's only where they differ. Every input ends where its allocation ends, so that a sanitizer sees every access
  * beyond it.
@@ -12,6 +13,7 @@
 
 #include "cured/cured.h"
 #include "kernels/core/fast.h"
+#include "kernels/core/keyed.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/keys/keys.h"
 #include "tests/property/cases.h"
@@ -149,6 +151,82 @@ static void shuffled(const input *in, answers *a) {
     free(mask);
 }
 
+/* Rows [first, first + count) as a partial. */
+static cr_status part_of(const input *in, uint64_t first, uint64_t count, cr_keyed_bytes *part, cr_error *error) {
+    cr_axis_spec spec = in->spec;
+    cr_keys keys = in->keys;
+    cr_by_key *state;
+    uint64_t outside, length = 0;
+    uint8_t *bytes = NULL;
+    const cr_view view = from(in, first * keys.columns);
+    spec.op_count = 0;
+    keys.data += first * cr_dtype_size(keys.dtype);
+    keys.count = count;
+    if (cr_by_key_new(&spec, &keys, CR_WANTS_ALL, &state, error) != CR_OK) return error->code;
+    cr_status status = cr_by_key_fold(state, &view, count * keys.columns, 0, &outside, error);
+    if (status == CR_OK) status = cr_by_key_pack(state, &bytes, &length, error);
+    cr_by_key_free(state);
+    *part = (cr_keyed_bytes){bytes, (size_t)length};
+    return status;
+}
+
+static void free_part(const cr_keyed_bytes *part) { free((void *)(uintptr_t)part->data); }
+
+/* Some of the parts become one. */
+static unsigned merge_some(cr_keyed_bytes *part, unsigned n) {
+    const unsigned first = (unsigned)next_random(n - 1), count = 2 + (unsigned)next_random(n - first - 1);
+    uint8_t *merged;
+    uint64_t length;
+    size_t which;
+    cr_error error;
+    if (cr_keyed_merge(part + first, count, &merged, &length, &which, &error) != CR_OK) {
+        printf("! parts do not merge: %s\n", error.text);
+        exit(1);
+    }
+    for (unsigned i = first; i < first + count; i++) free_part(&part[i]);
+    part[first] = (cr_keyed_bytes){merged, (size_t)length};
+    memmove(part + first + 1, part + first + count, (n - first - count) * sizeof *part);
+    return n - count + 1;
+}
+
+/* All but indices, which partials have not. */
+static void finish_parts(const input *in, const cr_keyed_bytes *part, answers *a) {
+    uint32_t ops[CR_AXIS_MAX_OPS], count = 0;
+    void *out[CR_AXIS_MAX_OPS];
+    uint8_t *statuses[CR_AXIS_MAX_OPS];
+    for (uint32_t k = 0; k < in->spec.op_count; k++) {
+        if (cr_op_is_index(in->spec.ops[k])) continue;
+        out[count] = a->out[k];
+        statuses[count] = a->out[in->spec.op_count + k];
+        ops[count++] = in->spec.ops[k];
+    }
+    cr_keyed_finish(part->data, part->length, ops, count, &in->spec.finish, out, statuses, &a->error);
+}
+
+static void by_partials(const input *in, answers *a) {
+    cr_keyed_bytes part[MAX_PIECES], of_all = {NULL, 0};
+    unsigned n = 0;
+    for (uint64_t at = 0, now; n == 0 || at < in->keys.count; at += now) {
+        const uint64_t left = in->keys.count - at;
+        now = n + 1 == MAX_PIECES ? left : next_random(left + 1);
+        if (part_of(in, at, now, &part[n++], &a->error) != CR_OK) break;
+    }
+    for (unsigned i = n; i > 1 && a->error.code == CR_OK; i--) {
+        const unsigned j = (unsigned)next_random(i);
+        const cr_keyed_bytes swap = part[j];
+        part[j] = part[i - 1];
+        part[i - 1] = swap;
+    }
+    while (n > 1 && a->error.code == CR_OK) n = merge_some(part, n);
+    if (a->error.code == CR_OK && part_of(in, 0, in->keys.count, &of_all, &a->error) == CR_OK) {
+        if (of_all.length != part[0].length || memcmp(of_all.data, part[0].data, of_all.length) != 0)
+            printf("! the parts' partial is not the whole's\n");
+        finish_parts(in, &part[0], a);
+    }
+    free_part(&of_all);
+    for (unsigned i = 0; i < n; i++) free_part(&part[i]);
+}
+
 static cured_conn *embedded; /* NULL: libcured was built without */
 
 /* The same by libcured. */
@@ -214,25 +292,26 @@ static void check(const input *in, const answers *first, const answers *other, c
 }
 
 static void run_ways(const input *in, uint64_t order) {
-    static const char *const names[] = {"whole", "in pieces", "shuffled", "by limbs", "libcured", "libcured, streamed"};
+    static const char *const names[] = {"whole",       "in pieces", "shuffled",          "by limbs",
+                                        "by partials", "libcured",  "libcured, streamed"};
     answers first, other;
     answers_new(&first, in);
     for (unsigned i = 0; i < sizeof isas / sizeof isas[0]; i++) {
         if (cr_cpu_select(isas[i], NULL) != CR_OK) continue;
         random_state = order | 1;
-        for (int way = 0; way < (embedded != NULL ? 6 : 4); way++) {
+        for (int way = 0; way < (embedded != NULL ? 7 : 5); way++) {
             answers *a = i == 0 && way == 0 ? &first : &other;
             if (a == &other) answers_new(a, in);
             if (way == 3) cr_fast_switch_off((uint64_t)1 << CR_FAST_KEY_DIGITS);
-            if (way > 3)
-                by_libcured(in, way == 5, a);
+            if (way > 4)
+                by_libcured(in, way == 6, a);
             else
-                (way == 1 ? in_pieces : way == 2 ? shuffled : whole)(in, a);
+                (way == 1 ? in_pieces : way == 2 ? shuffled : way == 4 ? by_partials : whole)(in, a);
             cr_fast_switch_off(0);
             if (a == &first) {
                 print(in, a);
             } else {
-                check(in, &first, a, isas[i], names[way], way == 2);
+                check(in, &first, a, isas[i], names[way], way == 2 || way == 4);
                 answers_free(a, in);
             }
         }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Property run of reductions by key: random arrays of values and of rows, random keys and masks, whole, in pieces, shuffled and by
-limbs, on every instruction set, checked bit by bit against the oracle, group by group.
+"""Property run of reductions by key: random arrays of values and of rows, random keys and masks, whole, in pieces, shuffled, by
+limbs and by partials, on every instruction set, checked bit by bit against the oracle, group by group.
 
     keys_property.py DRIVER                        the run for CI
     keys_property.py DRIVER --cases 1000000        a longer one; --seed N starts elsewhere, --jobs N processes

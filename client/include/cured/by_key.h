@@ -15,7 +15,7 @@
  * the same groups, columns, type and ops. Only a connection to "embedded:" makes them, from memory, files, regions and streams: a daemon
  * refuses (UNIMPLEMENTED), and so does its cured_merge() (INVALID_ARGUMENT). They have no positions: argmin and argmax are
  * INVALID_ARGUMENT, and nothing tells whether a part is missing or came twice. What a call by key refuses is refused here, too. A group
- * without elements takes no bytes; another takes some 50 to 2,000 a column, by its ops. RESOURCE_EXHAUSTED beyond 4 GiB. results,
+ * without elements takes no bytes; another takes 36 to some 2,000 a column, by its ops. RESOURCE_EXHAUSTED beyond 4 GiB. results,
  * outputs, on_part, statuses are INVALID_ARGUMENT with partial.
  *
  * Any thread; nothing here holds state. Bytes from anywhere may be given: what no rows could have given is INVALID_ARGUMENT with a

@@ -1,0 +1,175 @@
+/* kernels/core/keyed: partials by key have one form (golden/, written by hand from docs/PARTIALS.md), however their rows were cut and
+ * merged, and a sentence says what is wrong with bytes that are none. What is allocated goes by the bytes, not by what they claim.
+ *
+ * Thread: main. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/core/keyed.h"
+#include "kernels/cpu/keys/keys.h"
+#include "tests/protocol/hex.h"
+#include "tests/unit/check_main.h"
+
+enum { FAMILIES = CR_FAM_SUM | CR_FAM_BITS, CAP = 1024, HEAD = 32, CELL = 12 };
+
+static cr_error error;
+
+/* Rows with their keys as a partial, which the caller frees. */
+static cr_keyed_bytes part_of(const int16_t *x, const uint8_t *key, uint64_t count) {
+    const cr_axis_spec spec = {.dtype = CR_I16, .families = FAMILIES};
+    const cr_keys keys = {key, count, 4, 1, CR_U8, false};
+    const cr_view view = cr_view_plain(x);
+    cr_by_key *state;
+    uint64_t outside, length;
+    uint8_t *bytes;
+    ck_assert_int_eq(cr_by_key_new(&spec, &keys, CR_WANTS_ALL, &state, &error), CR_OK);
+    ck_assert_int_eq(cr_by_key_fold(state, &view, count, 0, &outside, &error), CR_OK);
+    ck_assert_int_eq(cr_by_key_pack(state, &bytes, &length, &error), CR_OK);
+    cr_by_key_free(state);
+    return (cr_keyed_bytes){bytes, (size_t)length};
+}
+
+static const int16_t x[] = {3, -1, 4};
+static const uint8_t key[] = {2, 0, 2};
+
+START_TEST(golden) {
+    uint8_t want[CAP], *merged;
+    const size_t length = hex_read("i16-by-key", want, sizeof want);
+    const cr_keyed_bytes all = part_of(x, key, 3);
+    ck_assert_uint_eq(all.length, length);
+    ck_assert_mem_eq(all.data, want, length);
+    cr_keyed of;
+    uint64_t n, bytes;
+    ck_assert_int_eq(cr_keyed_check(want, length, &of, &n, &error), CR_OK);
+    ck_assert(of.dtype == CR_I16 && of.families == FAMILIES && of.groups == 4 && of.columns == 1 && of.cells == 2 &&
+              n == 3);
+    cr_keyed_bytes parts[4] = {part_of(x + 2, key + 2, 1), part_of(x, key, 0), part_of(x + 1, key + 1, 1),
+                               part_of(x, key, 1)}; /* each element apart, the last first, and one of none */
+    size_t which;
+    ck_assert_uint_eq(parts[1].length, HEAD);
+    ck_assert_int_eq(cr_keyed_merge(parts, 4, &merged, &bytes, &which, &error), CR_OK);
+    ck_assert_uint_eq(bytes, length);
+    ck_assert_mem_eq(merged, want, length);
+    free(merged);
+    for (int i = 0; i < 4; i++) free((void *)(uintptr_t)parts[i].data);
+    free((void *)(uintptr_t)all.data);
+}
+END_TEST
+
+START_TEST(answers) {
+    const uint32_t ops[] = {CR_OP_SUM, CR_OP_BIT_OR, CR_OP_MIN}, without = CR_OP_MAX;
+    uint8_t bytes[CAP];
+    const size_t length = hex_read("i16-by-key", bytes, sizeof bytes);
+    int64_t sums[4];
+    int16_t ors[4];
+    uint8_t status[2][4];
+    void *const out[] = {sums, ors};
+    uint8_t *const statuses[] = {status[0], status[1]};
+    const cr_finish_opts opts = {0};
+    ck_assert_int_eq(cr_keyed_finish(bytes, length, ops, 2, &opts, out, statuses, &error), CR_OK);
+    ck_assert_mem_eq(sums, ((const int64_t[]){-1, 0, 7, 0}), sizeof sums);
+    ck_assert_mem_eq(ors, ((const int16_t[]){-1, 0, 7, 0}), sizeof ors);
+    ck_assert_mem_eq(status, ((const uint8_t[2][4]){{0}}), sizeof status);
+    ck_assert_int_eq(cr_keyed_finish(bytes, length, &without, 1, &opts, out, NULL, &error), CR_INVALID_ARGUMENT);
+    ck_assert_str_eq(error.text, "partial: it was not made for max");
+}
+END_TEST
+
+static const struct refusal {
+    size_t at;
+    uint8_t bytes[2];
+    const char *says;
+} refusals[] = {
+    {0, {0x44, 0x4b}, "not one by key"},
+    {2, {2, 5}, "its version is 2"},
+    {3, {14, 0x21}, "not an input type"},
+    {3, {4, 0x21}, "of another type than its head says"},
+    {4, {0x01, 0}, "other families than its head says"},
+    {4, {0xa1, 0}, "families that there are not by key"}, /* a digest */
+    {4, {0x21, 1}, "families that there are not by key"}, /* products of two arrays */
+    {6, {0, 1}, "families that are not known"},
+    {8, {2, 0}, "beyond its groups"},
+    {8, {1, 0}, "more cells than its groups"},
+    {12, {1, 0}, "more than a call by key has"}, /* 2^32 groups */
+    {15, {0xff, 0xff}, "more than a call by key has"},
+    {16, {0, 0}, "more than a call by key has"},
+    {23, {0x80, 2}, "more than a call by key has"},
+    {24, {1, 0}, "bytes follow its end"},
+    {24, {3, 0}, "it is cut short"},
+    {26, {1, 0}, "more cells than its groups"},
+    {HEAD, {2, 0}, "do not rise"},
+    {HEAD, {3, 0}, "do not rise"},
+    {HEAD, {4, 0}, "beyond its groups"},
+    {HEAD + 7, {0x80, 0x38}, "beyond its groups"},
+    {HEAD + 8, {0x37, 0}, "it is cut short"},
+    {HEAD + 8, {0x39, 0}, "cell 0: bytes follow its end"},
+    {HEAD + 10, {0, 0xff}, "it is cut short"},
+    {HEAD + CELL, {0x44, 0x50}, "cell 0: these bytes are not one"},
+    {HEAD + CELL + 1, {0x4b, 2}, "cell 0: it is by key"},
+    {HEAD + CELL + 2, {1, 5}, "cell 0: its head is out of bounds"}, /* with a position */
+    {HEAD + CELL + 8, {0, 0}, "cell 0: a sum is larger than its elements"},
+};
+enum { REFUSALS = sizeof refusals / sizeof refusals[0] };
+
+START_TEST(refuses) {
+    const struct refusal *r = &refusals[_i];
+    uint8_t bytes[CAP], *merged;
+    const size_t length = hex_read("i16-by-key", bytes, sizeof bytes);
+    cr_keyed of;
+    uint64_t n;
+    size_t which;
+    memcpy(bytes + r->at, r->bytes, 2);
+    const cr_status status = cr_keyed_check(bytes, length, &of, &n, &error);
+    ck_assert_int_eq(status, r->at == 2 ? CR_UNIMPLEMENTED : CR_INVALID_ARGUMENT);
+    ck_assert_msg(strstr(error.text, r->says) != NULL, "%s", error.text);
+    const cr_keyed_bytes parts[] = {{bytes, length}, {bytes, length}};
+    ck_assert_int_eq(cr_keyed_merge(parts, 2, &merged, &n, &which, &error), status);
+    ck_assert(merged == NULL && error.text[0] != '\0');
+}
+END_TEST
+
+START_TEST(refuses_other_lengths) {
+    uint8_t bytes[CAP];
+    const size_t length = hex_read("i16-by-key", bytes, sizeof bytes);
+    cr_keyed of;
+    uint64_t n;
+    for (size_t cut = 0; cut < length; cut++) {
+        uint8_t *exact = malloc(cut + 1); /* a sanitizer sees what is read behind it */
+        memcpy(exact + 1, bytes, cut);
+        ck_assert_int_eq(cr_keyed_check(exact + 1, cut, &of, &n, &error), CR_INVALID_ARGUMENT);
+        free(exact);
+    }
+    ck_assert_int_eq(cr_keyed_check(bytes, length + 1, &of, &n, &error), CR_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(error.text, "bytes follow its end"));
+}
+END_TEST
+
+/* A cell that nothing is in takes no bytes, so it may not stand there. */
+START_TEST(refuses_empty_cells) {
+    const cr_keyed of = {CR_U8, CR_FAM_COUNTS, 3, 1, 0};
+    cr_keyed_writer w;
+    cr_keyed found;
+    cr_partial none;
+    uint64_t length, n;
+    cr_share *share = malloc(sizeof *share);
+    cr_partial_init(&none, CR_U8, CR_FAM_COUNTS);
+    ck_assert_int_eq(cr_share_make(share, &none, CR_UNPLACED, &error), CR_OK);
+    ck_assert_int_eq(cr_keyed_begin(&w, &of, &error), CR_OK);
+    ck_assert_int_eq(cr_keyed_put(&w, 1, share, &error), CR_OK);
+    uint8_t *bytes = cr_keyed_end(&w, &length);
+    ck_assert_int_eq(cr_keyed_check(bytes, (size_t)length, &found, &n, &error), CR_INVALID_ARGUMENT);
+    ck_assert_str_eq(error.text, "partial: cell 1: it has no elements, and stands there all the same");
+    free(bytes);
+    free(share);
+}
+END_TEST
+
+CR_CHECK_MAIN("serial/keyed") {
+    tcase_add_test(tc, golden);
+    tcase_add_test(tc, answers);
+    tcase_add_loop_test(tc, refuses, 0, REFUSALS);
+    tcase_add_test(tc, refuses_other_lengths);
+    tcase_add_test(tc, refuses_empty_cells);
+}
