@@ -87,7 +87,7 @@ static int print_json(const cli_options *o, const cli_answer *answer, const cli_
         printf("%s\"%s\":", i != 0 ? "," : "", cli_label(o, ops[i], i, label));
         print_json_array(layout, &arrays[i]);
     }
-    printf("},%s\n", figures + 1);
+    printf("}%s%s\n", figures[1] != '}' ? "," : "", figures + 1); /* of a merge there are none */
     free(figures);
     return cli_flush();
 }

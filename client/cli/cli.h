@@ -331,6 +331,12 @@ typedef struct cli_array {
 } cli_array;
 int cli_arrays_put(const cli_options *o, const cli_answer *answer, const cli_array *arrays, const cured_op *ops,
                    size_t op_count, const cli_layout *layout, bool named);
+/* by_key.c: merges partials by key, and finishes them here. */
+int cli_merge_by_key(const cli_options *o, const cured_bytes *partials, size_t count);
+/* options.c: refuses --output. */
+int cli_no_output(void);
+/* cmd_merge.c: a partial to where --output says. */
+int cli_put_partial(const cli_options *o, const void *bytes, size_t n);
 
 /* output.c: writes pieces one after the other to a file, or to standard output when path is NULL or "-". */
 typedef struct cli_piece {

@@ -1,4 +1,5 @@
-/* cured-client merge FILE... --ops A,B: partials, in any order, to answers or to one partial; by the daemon, or here.
+/* cured-client merge FILE... --ops A,B: partials, in any order, to answers or to one partial; by the daemon, or here. Those by key always
+ * here, because no daemon takes them.
  *
  * Thread: one. Owner: the partials live inside cmd_merge. */
 #include <errno.h>
@@ -7,8 +8,23 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
+#include "kernels/core/keyed.h"
 
-/* Reads a file that can only be a partial if it is short. */
+/* Reads what follows the n bytes of a partial by key, which may be long. */
+static int read_rest(FILE *file, uint8_t **data, size_t *n) {
+    for (size_t room = *n, got; !feof(file) && !ferror(file); *n += got) {
+        if (*n == room) {
+            uint8_t *more = room <= SIZE_MAX / 2 ? realloc(*data, 2 * room) : NULL;
+            if (more == NULL) return cli_fail(EXIT_IO, "out of memory");
+            *data = more;
+            room *= 2;
+        }
+        got = fread(*data + *n, 1, room - *n, file);
+    }
+    return EXIT_OK;
+}
+
+/* Reads a file that can only be a partial if it is short, or by key. */
 static int read_partial(const char *path, cured_bytes *out) {
     bool standard = strcmp(path, "-") == 0;
     const char *name = standard ? "standard input" : path;
@@ -19,11 +35,13 @@ static int read_partial(const char *path, cured_bytes *out) {
     int code = EXIT_OK;
     uint8_t *data = malloc(CURED_PARTIAL_BYTES + 1);
     size_t n = data != NULL ? fread(data, 1, CURED_PARTIAL_BYTES + 1, file) : 0;
+    const bool by_key = data != NULL && cr_keyed_is(data, n);
+    if (by_key && n > CURED_PARTIAL_BYTES) code = read_rest(file, &data, &n);
     if (data == NULL)
         code = cli_fail(EXIT_IO, "out of memory");
     else if (ferror(file))
         code = cli_fail(errno == EISDIR ? EXIT_NOINPUT : EXIT_IO, "cannot read %s: %s", name, strerror(errno));
-    else if (n > CURED_PARTIAL_BYTES)
+    else if (n > CURED_PARTIAL_BYTES && !by_key)
         code = cli_fail(EXIT_DATA, "%s is not a partial: those have at most %d bytes", name, CURED_PARTIAL_BYTES);
     if (!standard) fclose(file);
     uint8_t *exact = code == EXIT_OK ? realloc(data, n + 1) : NULL; /* many files may come */
@@ -32,7 +50,7 @@ static int read_partial(const char *path, cured_bytes *out) {
     return code;
 }
 
-static int put_partial(const cli_options *o, const void *bytes, size_t n) {
+int cli_put_partial(const cli_options *o, const void *bytes, size_t n) {
     const cli_piece piece = {bytes, n};
     return cli_write(o->output, &piece, 1);
 }
@@ -54,7 +72,7 @@ static int merge_here(const cli_options *o, const cured_bytes *partials, size_t 
         return cli_fail(error.code == CURED_RESOURCE_EXHAUSTED ? EXIT_AGAIN : EXIT_DATA, "%s (%s)", error.text,
                         cured_status_name(error.code));
     answer.values = values;
-    int code = o->call.partial ? put_partial(o, out, n) : cli_print(o, &answer, true);
+    int code = o->call.partial ? cli_put_partial(o, out, n) : cli_print(o, &answer, true);
     cured_values_free(values);
     return code;
 }
@@ -71,7 +89,7 @@ static int merge_there(const cli_options *o, const cured_bytes *partials, size_t
     } else if (o->call.partial) {
         size_t n;
         const void *bytes = cured_call_partial(call, &n);
-        code = put_partial(o, bytes, n);
+        code = cli_put_partial(o, bytes, n);
     } else {
         cli_answer answer = {.call = call, .count = cured_call_count(call)};
         cured_partial_check(partials[0].data, partials[0].bytes, &answer.dtype, NULL, NULL);
@@ -86,7 +104,12 @@ int cmd_merge(const cli_options *o) {
     cured_bytes *partials = calloc(o->file_count, sizeof *partials);
     int code = partials != NULL ? EXIT_OK : cli_fail(EXIT_IO, "out of memory");
     for (size_t i = 0; code == EXIT_OK && i < o->file_count; i++) code = read_partial(o->files[i], &partials[i]);
-    if (code == EXIT_OK) code = (o->local ? merge_here : merge_there)(o, partials, o->file_count);
+    bool by_key = false;
+    for (size_t i = 0; code == EXIT_OK && i < o->file_count; i++)
+        by_key |= cr_keyed_is(partials[i].data, partials[i].bytes);
+    if (code == EXIT_OK && !by_key && o->output != NULL && !o->call.partial) code = cli_no_output();
+    if (code == EXIT_OK)
+        code = (by_key ? cli_merge_by_key : o->local ? merge_here : merge_there)(o, partials, o->file_count);
     for (size_t i = 0; partials != NULL && i < o->file_count; i++) free((void *)(uintptr_t)partials[i].data);
     free(partials);
     return code;

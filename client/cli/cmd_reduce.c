@@ -23,7 +23,7 @@ static int run_one(const cli_options *o, const cli_segments *segments, const cur
     if (code != EXIT_OK) return code;
     code = cli_reduce(o, conn, ops, op_count, &call, &dtype, &layout);
     if (code == EXIT_OK && o->offsets != NULL) cli_segments_layout(segments, &layout);
-    if (code == EXIT_OK && (o->axis_given || o->offsets != NULL || o->keys != NULL)) {
+    if (code == EXIT_OK && !o->call.partial && (o->axis_given || o->offsets != NULL || o->keys != NULL)) {
         cli_array arrays[CURED_MAX_OPS];
         const cli_answer answer = {.call = call, .dtype = dtype, .count = cured_call_count(call)};
         for (size_t i = 0; i < op_count; i++) arrays[i] = array_of(call, i);

@@ -40,6 +40,7 @@ static const struct mark {
     {{"a RIFF file", ".wav.avi.webp.", SAVE}, 4, 0, "RIFF"},
     {{"an SQLite database", ".db.sqlite.sqlite3.", SAVE}, 16, 0, "SQLite format 3"},
     {{"a partial", ".crp.", "see cured-client merge"}, 3, 0, "CP\1"},
+    {{"a partial", ".crp.", "see cured-client merge"}, 3, 0, "CK\1"},
 };
 static const format text = {"text", ".txt.csv.tsv.json.dat.log.", "numpy.loadtxt reads it, numpy.save writes .npy"};
 

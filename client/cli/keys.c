@@ -45,5 +45,6 @@ void cli_place(const cli_options *o, const cli_layout *layout, cured_keys *keys,
     if (o->call.keys == NULL) return;
     *keys = *o->call.keys;
     keys->columns = layout->axis.inner;
+    if (options->partial) options->statuses = false; /* those of answers */
     options->keys = keys;
 }

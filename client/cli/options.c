@@ -337,6 +337,10 @@ static int parse_option(cr_words *words, const cr_word *word, cli_options *o) {
                     cli_program_here.name);
 }
 
+int cli_no_output(void) {
+    return cli_fail(EXIT_USAGE, "--output is for the arrays of --axis, --offsets and --keys, and for --partial");
+}
+
 /* Options that do not go together. */
 static int check_together(const cli_options *o, bool reduces, bool merge) {
     const bool arrays = o->axis_given || o->offsets != NULL || o->keys != NULL; /* of answers */
@@ -369,16 +373,13 @@ static int check_together(const cli_options *o, bool reduces, bool merge) {
         return cli_fail(EXIT_USAGE, "--keys goes without --axis and --offsets");
     if ((o->groups_given || o->drop) && o->keys == NULL)
         return cli_fail(EXIT_USAGE, "--groups and --drop belong to --keys");
-    if (arrays && (o->call.partial || o->call.first != 0))
-        return cli_fail(EXIT_USAGE, "--%s goes with neither --partial nor --first",
-                        o->axis_given     ? "axis"
-                        : o->keys != NULL ? "keys"
-                                          : "offsets");
-    if (o->output != NULL && !arrays && !o->call.partial)
-        return cli_fail(EXIT_USAGE, "--output is for the arrays of --axis, --offsets and --keys, and for --partial");
+    if (arrays && o->keys == NULL && (o->call.partial || o->call.first != 0))
+        return cli_fail(EXIT_USAGE, "--%s goes with neither --partial nor --first", o->axis_given ? "axis" : "offsets");
+    if (o->keys != NULL && o->call.first != 0) return cli_fail(EXIT_USAGE, "--keys goes without --first");
+    if (o->output != NULL && !arrays && !o->call.partial && !merge) return cli_no_output();
     if (o->json && (o->output != NULL || o->call.partial))
         return cli_fail(EXIT_USAGE, "--json goes with neither --output nor --partial");
-    if (arrays && o->output != NULL && o->op_count != 1 && strstr(o->output, "{op}") == NULL)
+    if (arrays && !o->call.partial && o->output != NULL && o->op_count != 1 && strstr(o->output, "{op}") == NULL)
         return cli_fail(EXIT_USAGE, "--output is '%s', must hold {op} when there are several ops", o->output);
     return o->call.partial ? cli_check_binary(o->output) : EXIT_OK;
 }

@@ -4,20 +4,16 @@
 #include <stdio.h>
 
 #include "client/python/extension.h"
-#include "kernels/core/axis.h"
+#include "kernels/core/keyed.h"
 
 /* Notes which ops lack answers, as a call does. */
 static void note_lacking(cr_py_request *r, const cured_by_key *of, const uint8_t *statuses, uint64_t answers) {
+    const cr_keyed keyed = {(cr_dtype)of->dtype, 0, of->groups, of->columns, of->cells};
     for (size_t k = 0; k < r->op_count; k++, statuses += answers) {
-        cr_axis_missing missing = {0, 0, CR_OK};
         cr_error why;
-        for (uint64_t i = 0; i < answers; i++) {
-            if (statuses[i] == CR_OK) continue;
-            if (missing.count++ == 0) missing.first = i;
-            if (missing.count == 1) missing.status = (cr_status)statuses[i];
-        }
-        const cured_dtype dtype = cured_axis_dtype(r->ops[k], of->dtype, r->options.result_dtype);
-        if (cr_axis_say(&missing, (cr_op)r->ops[k], (cr_dtype)dtype, of->count, true, answers, &why) == CR_OK) continue;
+        if (cr_keyed_say(&keyed, of->count, (cr_op)r->ops[k], (cr_dtype)r->options.result_dtype, statuses, &why) ==
+            CR_OK)
+            continue;
         cured_error error = {.code = (cured_status)why.code};
         snprintf(error.text, sizeof error.text, "%s", why.text);
         cr_py_raise(&error);

@@ -367,3 +367,16 @@ cr_status cr_keyed_finish(const uint8_t *in, size_t length, const uint32_t *ops,
     free(share);
     return status;
 }
+
+cr_status cr_keyed_say(const cr_keyed *of, uint64_t n, cr_op op, cr_dtype result_dtype, const uint8_t *statuses,
+                       cr_error *error) {
+    const cr_finish_opts opts = {.result_dtype = result_dtype};
+    const uint64_t answers = of->groups * of->columns;
+    cr_axis_missing missing = {0, 0, CR_OK};
+    for (uint64_t i = 0; i < answers; i++) {
+        if (statuses[i] == CR_OK || missing.count++ != 0) continue;
+        missing.first = i;
+        missing.status = (cr_status)statuses[i];
+    }
+    return cr_axis_say(&missing, op, cr_axis_dtype(op, of->dtype, &opts), n, true, answers, error);
+}

@@ -83,5 +83,8 @@ cr_status cr_keyed_answers(const cr_keyed *of, const uint32_t *ops, uint32_t op_
  * statuses is NULL, and an answer without a value is an error. As the call by key of all the elements. */
 cr_status cr_keyed_finish(const uint8_t *in, size_t length, const uint32_t *ops, uint32_t op_count,
                           const cr_finish_opts *opts, void *const out[], uint8_t *const statuses[], cr_error *error);
+/* What is said of an op by the statuses of its answers, as a call says it; n: elements in all. CR_OK: each has a value. */
+cr_status cr_keyed_say(const cr_keyed *of, uint64_t n, cr_op op, cr_dtype result_dtype, const uint8_t *statuses,
+                       cr_error *error);
 
 #endif

@@ -203,6 +203,42 @@ class Arrays(CliTest):
         self.fails(65, "must have integers", "sum", path, "--keys", self.write("f.npy", npy(bytes(8), "<f8", (1,))))
         self.fails(64, "--keys goes without --axis", "sum", path, "--keys", keys, "--axis", "0")
         self.fails(64, "belong to --keys", "sum", path, "--groups", "2")
+
+    def test_partials_by_key(self):
+        """Parts of rows, merged in any order, are finished as the call of all rows; a daemon makes none."""
+        values, keys = [k * 0.1 for k in range(3000)], [k * k % 1777 for k in range(1500)]
+        ops, arguments = ("--ops", "sum,count,max"), ("--groups", "2500")
+        whole = self.write("rows.npy", npy(struct.pack("<3000d", *values), "<f8", (1500, 2)))
+        wanted = self.client("reduce", whole, *ops, "--keys", self.write("all.npy", npy(struct.pack("<1500i", *keys), "<i4", (1500,))), *arguments,
+                             code=65).out  # groups without rows have no max
+        parts = []
+        for first, last in ((700, 1500), (0, 700), (700, 700)):
+            n, part = last - first, os.path.join(self.dir, "%d-%d.crp" % (first, last))
+            rows = self.write("part.npy", npy(struct.pack("<%dd" % (2 * n), *values[2 * first:2 * last]), "<f8", (n, 2)))
+            of_rows = self.write("keys.npy", npy(struct.pack("<%di" % n, *keys[first:last]), "<i4", (n,)))
+            daemon, self.unix = self.unix, "embedded:"
+            self.client("reduce", rows, *ops, "--keys", of_rows, *arguments, "--partial", "--output", part)
+            self.unix = daemon
+            parts.append(part)
+        merged = os.path.join(self.dir, "merged.crp")
+        self.client("merge", *parts, *ops, "--partial", "--output", merged)
+        self.assertGreater(os.path.getsize(merged), 65536)
+        for files in (parts, [merged], [merged, parts[2]]):
+            self.assertEqual(wanted, self.client("merge", *files, *ops, code=65).out)
+        with open(merged, "rb") as f:
+            self.assertEqual(wanted, self.client("merge", "-", *ops, "--local", code=65, data=f.read()).out)
+        answer = json.loads(self.client("merge", merged, "--ops", "sum", "--json").out)
+        self.assertEqual(("f64", 3000, [2500, 2]), (answer["dtype"], answer["count"], answer["results"]["sum"]["shape"]))
+        out = os.path.join(self.dir, "sum.npy")
+        self.client("merge", merged, "--ops", "sum", "--output", out)
+        self.assertEqual(128 + 2500 * 2 * 8, os.path.getsize(out))
+        self.fails(65, "a daemon makes none by key yet", "reduce", rows, *ops, "--keys", of_rows, *arguments, "--partial")
+        self.fails(65, "not made for var", "merge", merged, "--ops", "var")
+        self.fails(64, "must hold {op}", "merge", merged, *ops, "--output", out)
+        self.fails(64, "--keys goes without --first", "reduce", rows, *ops, "--keys", of_rows, "--first", "4", "--partial")
+        self.fails(65, "these bytes are not one by key", "merge", merged, whole, *ops)
+        self.fails(65, "see cured-client merge", "sum", merged)
+
     def test_two_arrays(self):
         """By a daemon and in this process, from a file that is passed and from its bytes."""
         x, y, keep = [5, -2, 7, 0, 3, 1], [2, 4, -1, 9, 1, 1], [1, 0, 1, 1, 1, 0]
