@@ -277,6 +277,12 @@ class Keys(DaemonTest, Case):
                     answers = await asyncio.gather(*(client.sum(np.arange(6.0).reshape(3, 2) + k, keys=np.array([1, 0, 1]), groups=3) for k in range(20)))
                     for k, answer in enumerate(answers):
                         self.assertEqual([[2 + k, 3 + k], [4 + 2 * k, 6 + 2 * k], [0, 0]], answer.tolist())
+                    making = client.partial(np.arange(3.0), "sum", keys=np.array([1, 0, 1]), groups=3)
+                    if address == "embedded:":
+                        self.assertEqual([1, 2, 0], (await making).finish("sum").sum.tolist())
+                    else:
+                        with self.assertRaisesRegex(NotImplementedError, "a daemon makes none by key yet"):
+                            await making
                     with self.assertRaisesRegex(ValueError, "keys: number 2 is 7"):
                         await client.sum(np.arange(3.0), keys=np.array([0, 1, 7]), groups=3)
         asyncio.run(main())

@@ -204,7 +204,8 @@ def _keep(result, x, types):
     return Result(arrays)
 
 
-# ---- By key: the state of each cell, a column of a group, that a chunk has something of; a tree merges cells. ----
+# ---- By key: a partial by key, and the places of extrema for each cell, a column of a group, that a chunk has something of; a tree
+# merges both. ----
 
 def _outside(keys, first, groups, drop):
     wrong = (keys < 0) | (keys >= groups)
@@ -215,43 +216,57 @@ def _outside(keys, first, groups, drop):
 
 
 def _cells(chunk, keys, ops, indices, first, groups, drop, nan):
-    """{(group, column): a state as _start has it} of rows, the first of which is row `first` of the whole."""
+    """(partial by key or None, {(group, column): places}) of rows, the first of which is row `first` of the whole."""
     chunk, keys = _array(chunk), numpy.asarray(keys)
     wrong, cells = _outside(keys, first, groups, drop), {}
+    columns = chunk.reshape(len(chunk), -1) if chunk.size else chunk.reshape(len(chunk), 0)
+    partial = None
+    if ops and columns.size:
+        native = numpy.ascontiguousarray(keys, keys.dtype.newbyteorder("="))
+        partial = cured.partial(columns, ops, keys=native, groups=groups, drop=True)
+    if not indices:
+        return partial, cells
     rows = numpy.argsort(keys, kind="stable")
     rows = rows[~wrong[rows]]
     sorted_keys = keys[rows]
     cuts = [0, *(numpy.flatnonzero(sorted_keys[1:] != sorted_keys[:-1]) + 1).tolist(), len(rows)] if len(rows) else [0]
-    columns = chunk.reshape(len(chunk), -1) if chunk.size else chunk.reshape(len(chunk), 0)
     for column in range(columns.shape[1]):
         elements = columns[:, column][rows]
         for begin, end in zip(cuts, cuts[1:]):
             part = elements[begin:end]
-            places = {op: (int(rows[begin + index]) + first, element) for op, (index, element) in
-                      extrema(part, indices, (0,), part.shape, nan).items()}
-            cells[int(sorted_keys[begin]), column] = (_fold(part, ops, None, None, None), places)
-    return cells
+            cells[int(sorted_keys[begin]), column] = {op: (int(rows[begin + index]) + first, element) for op, (index, element) in
+                                                      extrema(part, indices, (0,), part.shape, nan).items()}
+    return partial, cells
 
 
-def _merge_cells(cells, indices, nan):
-    together = {}
-    for some in cells:
-        for cell, state in some.items():
-            together.setdefault(cell, []).append(state)
-    return {cell: states[0] if len(states) == 1 else merge_states(states, indices, nan) for cell, states in together.items()}
+def _merge_cells(states, indices, nan):
+    together, partials = {}, [partial for partial, _ in states if partial is not None]
+    for _, some in states:
+        for cell, places in some.items():
+            together.setdefault(cell, []).append((None, places))
+    return (cured.merge(partials) if partials else None,
+            {cell: merge_states(some, indices, nan)[1] for cell, some in together.items()})
 
 
-def _finish_cells(cells, ops, indices, options, empty, shape, types):
+def _finish_cells(state, ops, indices, options, empty, shape, types):
     """By op an array, or an exception where a cell lacks an answer."""
-    count = math.prod(shape[1:])
-    nothing = (_fold(empty, [op for op in ops if op not in indices], None, None, None), {})
-    answers = [finish_state(cells.get((group, column), nothing), ops, indices, options) for group in range(shape[0]) for column in range(count)]
+    (partial, cells), count = state, math.prod(shape[1:])
+    rest, answers = [op for op in ops if op not in indices], {}
+    if rest and count:
+        if partial is None:
+            partial = cured.partial(numpy.empty((0, count), empty.dtype), rest, keys=numpy.zeros(0, numpy.int64), groups=shape[0])
+        answers = partial.finish(rest, **options)
     made = {}
     for op in ops:
         try:
-            made[op] = numpy.array([answer[op] for answer in answers], types[op]).reshape(shape)
+            if op in indices:
+                found = [finish_state((None, cells.get((group, column), {})), [op], [op], {})[op] for group in range(shape[0]) for column in range(count)]
+            else:
+                found = answers[op] if count else []
+            made[op] = numpy.asarray(found, types[op]).reshape(shape)
         except (ValueError, OverflowError) as error:
-            made[op] = type(error)("%s by key: %s" % (op, error))
+            said = str(error)  # which names a number among the answers of these columns
+            made[op] = type(error)("%s by key: %s" % (op, said.partition(": ")[2] if said.startswith("output ") else said))
     return made
 
 
