@@ -9,12 +9,16 @@
 #include "kernels/cuda/offsets/offsets.h"
 #include "kernels/cuda/thread/simt.cuh"
 
-/* Offset i as it is now; a negative one is beyond 2^63. */
-CR_DEVICE uint64_t cr_offset_at(const cr_segments_args &args, uint64_t i) {
-    if (!args.narrow) return reinterpret_cast<const uint64_t *>(args.offsets)[i];
-    const uint32_t half = reinterpret_cast<const uint32_t *>(args.offsets)[i];
-    return args.is_signed ? (uint64_t)(int64_t)(int32_t)half : half;
+/* Offset i as it lies in memory now. Nothing waits for it before cr_offset_of. */
+CR_DEVICE uint64_t cr_offset_load(const cr_segments_args &args, uint64_t i) {
+    if (args.narrow) return reinterpret_cast<const uint32_t *>(args.offsets)[i];
+    return reinterpret_cast<const uint64_t *>(args.offsets)[i];
 }
+/* A negative one is beyond 2^63. */
+CR_DEVICE uint64_t cr_offset_of(const cr_segments_args &args, uint64_t loaded) {
+    return args.narrow && args.is_signed ? (uint64_t)(int64_t)(int32_t)(uint32_t)loaded : loaded;
+}
+CR_DEVICE uint64_t cr_offset_at(const cr_segments_args &args, uint64_t i) { return cr_offset_of(args, cr_offset_load(args, i)); }
 CR_DEVICE uint64_t cr_offset_within(const cr_segments_args &args, uint64_t i) { return min(cr_offset_at(args, i), args.n); }
 
 /* Ends [first, last) and elements [low, high) are the chunk's. from: where the segment that is open at its beginning begins. */

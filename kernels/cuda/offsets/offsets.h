@@ -20,9 +20,10 @@ extern "C" {
 #include "kernels/cuda/offsets/segments.h"
 
 enum {
-    CR_SEGMENTS_END = 16,   /* what the end of a segment costs, in bytes: it has an offset and an answer */
-    CR_SEGMENTS_WARPS = 4,  /* of a block */
-    CR_SEGMENTS_BLOCKS = 4, /* on a multiprocessor */
+    CR_SEGMENTS_END = 16,  /* what the end of a segment costs, in bytes: it has an offset and an answer */
+    CR_SEGMENTS_WARPS = 4, /* of a block */
+    CR_SEGMENTS_BLOCKS =
+        3, /* on a multiprocessor: with one more a lane keeps half of what it loads in local memory, and waits for it */
     CR_SEGMENTS_SLOW_BLOCKS = 2,
 };
 

@@ -201,10 +201,12 @@ template <cr_dtype D, int KIND> struct cr_pieces : cr_piece_loads<D> {
 
     /* ---- Ends ---- */
 
+    /* What end_of takes of end i, long before it does. */
+    CR_DEVICE uint64_t load_end(uint64_t i) const { return i < at.last ? cr_offset_load(args, i + 1) : 0; }
     /* End i's place from the origin on, if the chunk has it. A wrong one is told, and made one that does no harm. */
-    CR_DEVICE uint32_t end_at(uint64_t i) {
+    CR_DEVICE uint32_t end_of(uint64_t i, uint64_t loaded) {
         if (i >= at.last) return UINT32_MAX;
-        uint64_t end = cr_offset_at(args, i + 1);
+        uint64_t end = cr_offset_of(args, loaded);
         if (end < at.low || end > at.high) {
             cr_segments_head(args)->wrong = 1;
             end = at.low;
@@ -252,9 +254,10 @@ template <cr_dtype D, int KIND> struct cr_pieces : cr_piece_loads<D> {
         }
         return packed(found);
     }
-    /* All ends up to `high`, of a piece whose first element is `low`; total: of the piece. next: this lane's end, of those from i on. */
+    /* All ends up to `high`, of a piece whose first element is `low`; total: of the piece. next: this lane's end, of those from i on; later: as
+     * loaded, the one a warp's lanes further. */
     CR_DEVICE void answer_ends(uint32_t low, uint32_t high, const long long (&total)[LEVELS], uint64_t total_specials, bool special, uint64_t &i, uint32_t &next,
-                               uint32_t &later) {
+                               uint64_t &later) {
         long long before[LEVELS];
         uint64_t before_specials = 0;
         uint32_t begin = at.from > at.low ? 0 : skip; /* where the open segment begins; of one that reaches, of no matter */
@@ -300,9 +303,10 @@ template <cr_dtype D, int KIND> struct cr_pieces : cr_piece_loads<D> {
             before_specials = special ? cr_from_lane(specials, count - 1) : 0;
             at.from = at.low + (__shfl_sync(CR_EVERYONE, mine, count - 1) - skip);
             i += count;
-            const uint32_t moved = __shfl_sync(CR_EVERYONE, next, lane + count), far = __shfl_sync(CR_EVERYONE, later, lane + count);
-            next = lane + count < CR_WARP ? moved : far;
-            later = end_at(i + CR_WARP + lane);
+            const uint32_t moved = __shfl_sync(CR_EVERYONE, next, lane + count);
+            const uint64_t far = __shfl_sync(CR_EVERYONE, later, lane + count);
+            next = lane + count < CR_WARP ? moved : end_of(i + lane, far);
+            later = load_end(i + CR_WARP + lane);
             if (count < CR_WARP) break;
         }
         /* What is left of the piece is the open segment's. */
@@ -316,7 +320,7 @@ template <cr_dtype D, int KIND> struct cr_pieces : cr_piece_loads<D> {
     /* ---- Pieces ---- */
 
     /* False: the chunk is hard. */
-    CR_DEVICE bool piece(uint32_t number, uint32_t pieces, uint64_t &i, uint32_t &next, uint32_t &later) {
+    CR_DEVICE bool piece(uint32_t number, uint32_t pieces, uint64_t &i, uint32_t &next, uint64_t &later) {
         const uint32_t low = number * PIECE, high = number + 1 == pieces ? UINT32_MAX - 1 : low + PIECE;
         cr_span seen;
         this->turn_over(number, pieces, seen);
@@ -405,7 +409,9 @@ template <cr_dtype D, int KIND> struct cr_pieces : cr_piece_loads<D> {
         const uint32_t pieces = this->open(at.low, at.high);
         const uint64_t first_from = at.from;
         uint64_t i = at.first;
-        uint32_t next = end_at(i + lane), later = end_at(i + CR_WARP + lane);
+        uint64_t later = load_end(i + lane);
+        uint32_t next = end_of(i + lane, later);
+        later = load_end(i + CR_WARP + lane);
         window.unit = 0;
         window.most = -1;
 #pragma unroll
