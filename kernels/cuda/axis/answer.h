@@ -45,8 +45,6 @@ typedef struct cr_answered_args {
 
 /* Whether every op of axis is one. */
 bool cr_answer_takes(const cr_gpu_axis *axis);
-/* How the answers of op number k are closed, and where they go. */
-cr_axis_out cr_answer_out(const cr_gpu_axis *axis, uint32_t k);
 /* The families of axis' ops. */
 uint32_t cr_answer_families(const cr_gpu_axis *axis);
 /* Behind the fold of axis->shape.n elements: enqueues what puts the answers to axis->to. Gives a cudaError_t. */

@@ -32,22 +32,10 @@ static void begin(cr_answer_args *args, const cr_gpu_axis *axis, const cr_fold_s
     args->axis.skip = axis->finish.nan == CR_NAN_SKIP;
 }
 
-cr_axis_out cr_answer_out(const cr_gpu_axis *axis, uint32_t k) {
-    const cr_op op = axis->ops[k];
-    const cr_finish_opts own = cr_finish_share(op, axis->dtype, &axis->finish, NULL);
-    const cr_op_row *row = cr_op_row_of(op);
-    return (cr_axis_out){.op = (int32_t)op,
-                         .result = (int32_t)cr_axis_dtype(op, axis->dtype, &own),
-                         .term = row->term,
-                         .divisor = row->divisor,
-                         .root = row->root == CR_ROOT_ROOT,
-                         .to = axis->to[k]};
-}
-
 static void add(cr_answer_args *args, const cr_gpu_axis *axis, uint32_t k) {
     const cr_sum_at at = cr_sum_of(cr_op_needs(axis->ops[k], axis->dtype));
     const uint32_t i = args->axis.out_count++;
-    args->axis.out[i] = cr_answer_out(axis, k);
+    args->axis.out[i] = cr_axis_out_of(axis, k, axis->to[k]);
     args->sum[i].at = (uint8_t)cr_fold_sum_at(at);
     args->sum[i].limbs = (uint16_t)cr_sum_limbs(at, axis->dtype);
     args->sum[i].grid = (int16_t)cr_sum_grid(at, axis->dtype);
@@ -56,7 +44,7 @@ static void add(cr_answer_args *args, const cr_gpu_axis *axis, uint32_t k) {
 static int enqueue_average(const cr_gpu_axis *axis, uint32_t k, const cr_fold_slot *slot, void *stream) {
     const cr_average_args args = {
         .slot = slot,
-        .out = cr_answer_out(axis, k),
+        .out = cr_axis_out_of(axis, k, axis->to[k]),
         .skip = axis->finish.nan == CR_NAN_SKIP,
         .products = {(uint16_t)cr_sum_limbs(CR_AT_DOT, axis->dtype), (int16_t)cr_sum_grid(CR_AT_DOT, axis->dtype)},
         .weights = {(uint16_t)cr_sum_limbs(CR_AT_WEIGHTS, axis->dtype),

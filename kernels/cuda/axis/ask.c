@@ -28,6 +28,18 @@ uint64_t cr_axis_bytes(const cr_gpu_axis *axis, uint32_t k) {
     return axis->shape.outer * axis->shape.inner * cr_dtype_size(cr_axis_dtype(axis->ops[k], axis->dtype, &own));
 }
 
+cr_axis_out cr_axis_out_of(const cr_gpu_axis *axis, uint32_t k, void *to) {
+    const cr_op op = axis->ops[k];
+    const cr_finish_opts own = cr_finish_share(op, axis->dtype, &axis->finish, NULL);
+    const cr_op_row *row = cr_op_row_of(op);
+    return (cr_axis_out){.op = (int32_t)op,
+                         .result = (int32_t)cr_axis_dtype(op, axis->dtype, &own),
+                         .term = row->term,
+                         .divisor = row->divisor,
+                         .root = row->root == CR_ROOT_ROOT,
+                         .to = to};
+}
+
 uint64_t cr_axis_lay_out(const cr_gpu_axis *axis, uint64_t at[CR_GPU_AXIS_OPS]) {
     uint64_t bytes = ALIGN;
     for (uint32_t k = 0; k < axis->op_count && axis->to == NULL; k++) {

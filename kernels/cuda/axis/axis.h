@@ -132,6 +132,8 @@ bool cr_axis_takes(const cr_gpu_axis *axis);
 bool cr_axis_may_fail(const cr_gpu_axis *axis);
 /* Bytes of the answers to op number k. */
 uint64_t cr_axis_bytes(const cr_gpu_axis *axis, uint32_t k);
+/* How the answers of op number k are closed. They go to `to`, in device memory. */
+cr_axis_out cr_axis_out_of(const cr_gpu_axis *axis, uint32_t k, void *to);
 /* Where the answers to each op lie behind a failure that comes first, in memory of the host's or on the way there; gives the bytes of all. */
 uint64_t cr_axis_lay_out(const cr_gpu_axis *axis, uint64_t at[CR_GPU_AXIS_OPS]);
 /* Whether an op of axis is a variance, or its root. */

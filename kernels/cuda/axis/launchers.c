@@ -146,14 +146,7 @@ static int enqueue_family(const cr_axis_args *args, cr_dtype dtype, uint32_t mul
 }
 
 static void ask(cr_axis_args *args, const cr_gpu_axis *axis, uint32_t k, void *to) {
-    cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
-    const cr_op_row *row = cr_op_row_of(axis->ops[k]);
-    args->out[args->out_count++] = (cr_axis_out){.op = (int32_t)axis->ops[k],
-                                                 .result = (int32_t)cr_axis_dtype(axis->ops[k], axis->dtype, &own),
-                                                 .term = row->term,
-                                                 .divisor = row->divisor,
-                                                 .root = row->root == CR_ROOT_ROOT,
-                                                 .to = to};
+    args->out[args->out_count++] = cr_axis_out_of(axis, k, to);
 }
 
 /* Sums and sums of squares in one pass, where a variance needs both. What that cannot take is on one list for both kinds' second

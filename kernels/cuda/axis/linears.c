@@ -56,7 +56,7 @@ int cr_linear_answer(const cr_gpu_axis *axis, uint32_t families, const int64_t *
     for (uint32_t k = 0; k < axis->op_count && failure == 0; k++) {
         const cr_sum_at at = cr_sum_of(cr_op_needs(axis->ops[k], axis->dtype));
         const uint32_t i = args.axis.out_count++;
-        args.axis.out[i] = cr_answer_out(axis, k);
+        args.axis.out[i] = cr_axis_out_of(axis, k, axis->to[k]);
         args.sum[i] = (cr_linear_sum){.at = (uint8_t)at,
                                       .first = (uint16_t)cr_linear_place(axis->dtype, families, at),
                                       .limbs = (uint16_t)cr_sum_limbs(at, axis->dtype),

@@ -80,14 +80,7 @@ uint64_t cr_segments_scratch(const cr_gpu_segments *segments, uint32_t multiproc
 }
 
 static void ask(cr_segments_args *args, const cr_gpu_axis *axis, uint32_t k, void *to) {
-    const cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
-    const cr_op_row *row = cr_op_row_of(axis->ops[k]);
-    args->out[args->out_count++] = (cr_axis_out){.op = (int32_t)axis->ops[k],
-                                                 .result = (int32_t)cr_axis_dtype(axis->ops[k], axis->dtype, &own),
-                                                 .term = row->term,
-                                                 .divisor = row->divisor,
-                                                 .root = row->root == CR_ROOT_ROOT,
-                                                 .to = to};
+    args->out[args->out_count++] = cr_axis_out_of(axis, k, to);
 }
 
 /* All ops of these families, some at a time. */

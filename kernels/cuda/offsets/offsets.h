@@ -22,8 +22,8 @@ extern "C" {
 enum {
     CR_SEGMENTS_END = 16,  /* what the end of a segment costs, in bytes: it has an offset and an answer */
     CR_SEGMENTS_WARPS = 4, /* of a block */
-    CR_SEGMENTS_BLOCKS =
-        3, /* on a multiprocessor: with one more a lane keeps half of what it loads in local memory, and waits for it */
+    /* Blocks on a multiprocessor. With one more, half of each lane's loads go to local memory, which waits for them at once. */
+    CR_SEGMENTS_BLOCKS = 3,
     CR_SEGMENTS_SLOW_BLOCKS = 2,
 };
 
