@@ -132,9 +132,8 @@ static PyObject *run_to_tensors(cr_py_request *r, const cured_cuda_ask *ask) {
     void *to[CURED_MAX_OPS];
     cured_error error;
     for (size_t i = 0; i < r->op_count; i++) to[i] = (void *)r->out_tensors[i].data; /* NOLINT: out is written */
-    if (order(r, false, &error) != CURED_OK || order_read(r, false, &error) != CURED_OK ||
-        enqueue(ask, to, &error) != CURED_OK || order(r, true, &error) != CURED_OK ||
-        order_read(r, true, &error) != CURED_OK)
+    if (order(r, false, &error) != CURED_OK || enqueue(ask, to, &error) != CURED_OK ||
+        order(r, true, &error) != CURED_OK || order_read(r, true, &error) != CURED_OK)
         return failed(&error);
     if (r->single) return cr_py_out_item(r, 0);
     PyObject *values[CURED_MAX_OPS];
@@ -199,7 +198,6 @@ static PyObject *run_axis(cr_py_request *r, const cured_cuda_ask *ask) {
     cured_error error;
     if (!cr_py_answer_room(r)) return NULL;
     if (r->out_tensors != NULL) return run_to_tensors(r, ask);
-    if (order_read(r, false, &error) != CURED_OK) return failed(&error);
     PyThreadState *thread = PyEval_SaveThread();
     const cured_status status = cured_cuda_reduce_axis(ask, r->pointers, &error);
     PyEval_RestoreThread(thread);
@@ -219,7 +217,7 @@ PyObject *cr_py_cuda_run(cr_py_request *r) {
     cured_error error;
     if (!check(r)) return NULL;
     const cured_cuda_ask ask = ask_of(r, &array, &options);
-    if (r->pair != NULL && order_read(r, false, &error) != CURED_OK) return failed(&error);
+    if (order_read(r, false, &error) != CURED_OK) return failed(&error);
     if (r->partial) return run_partial(&ask);
     return r->plan.whole && r->offsets == NULL ? run_whole(r, &ask) : run_axis(r, &ask);
 }

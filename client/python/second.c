@@ -11,18 +11,18 @@
 static const char *clash(const cr_py_request *r) {
     return r->listed ? "second: not with several quantiles"
            : r->input.kind == CR_PY_CUDA && !cr_py_cuda_wanted(r)
-               ? "second: pairs of CUDA tensors are reduced in this process: leave out client=, or pass copies of both "
-                 "in "
-                 "host memory (a.cpu(), b.cpu())"
+               ? "second: pairs of CUDA tensors are reduced in this process: call cured.dot and the like without a "
+                 "client, or pass copies of both in host memory (a.cpu(), b.cpu())"
                : NULL;
 }
 
 /* What is wrong with the array itself; NULL: nothing is. */
 static const char *unfit(const cr_py_request *r, const cr_py_input *in) {
     if (in->kind == CR_PY_FILE) return "second: a file is the first array alone: pass numpy.load(path, mmap_mode='r')";
-    if (r->input.kind == CR_PY_CUDA && in->kind != CR_PY_CUDA) return "second: a tensor on the array's GPU is wanted";
+    if (r->input.kind == CR_PY_CUDA && in->kind != CR_PY_CUDA)
+        return "second: a tensor on the array's GPU is wanted: move one to where the other is";
     if (r->input.kind != CR_PY_CUDA && in->kind != CR_PY_HOST)
-        return "second: an array in the memory of this process is wanted";
+        return "second: an array in the memory of this process is wanted (of a GPU's b.cpu() or b.get())";
     if (in->is_masked) return "second: without a mask: where= says which pairs count";
     bool same = in->ndim == r->input.ndim;
     for (int i = 0; i < in->ndim && same; i++) same = in->shape[i] == r->input.shape[i];

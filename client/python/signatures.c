@@ -47,15 +47,14 @@ static void add_arguments(text *t, cr_op op) {
 static void add_method_arguments(text *t, const char *name) {
     add(t, strcmp(name, "reduce") == 0,
         "axis=None, *, dtype=None, ddof=0, correction=0, nan='propagate', overflow='error', keepdims=False, "
-        "where=None, "
-        "offsets=None, keys=None, groups=None, drop=False, second=None, nulls='skip', min_count=0, out=None, "
+        "where=None, offsets=None, keys=None, groups=None, drop=False, second=None, nulls='skip', min_count=0, "
+        "out=None, "
         "client=None");
     add(t, strcmp(name, "describe") == 0,
         "*, axis=None, nan='propagate', keepdims=False, where=None, offsets=None, out=None, client=None");
     add(t, strcmp(name, "partial") == 0,
         "*, first=0, where=None, keys=None, groups=None, drop=False, second=None, shape=None, start=None, "
-        "nulls='skip', "
-        "client=None");
+        "nulls='skip', client=None");
 }
 
 bool cr_py_sign(PyMethodDef *method, cr_py_owner owner, int op) {

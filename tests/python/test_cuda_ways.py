@@ -256,6 +256,16 @@ class Gpus(Case):
         CUDA.cudaGetDevice(ctypes.byref(now))
         self.assertEqual(0, now.value)
 
+    def test_out_of_another(self):
+        """No stream of the other GPU would wait for the answer."""
+        t, line = OnGpu(random((30, 40), "f4"), 1), OnGpu(random((1200,), "f4"), 1)
+        for shape, call in (((), lambda out: cured.sum(t, out=out)), ((), lambda out: cured.norm2(t, out=out)),
+                            ((), lambda out: cured.dot(t, t, out=out)), ((30,), lambda out: cured.sum(t, axis=1, out=out)),
+                            ((2,), lambda out: cured.sum(line, offsets=numpy.array([0, 7, 1200]), out=out))):
+            call(OnGpu(numpy.zeros(shape, "f8"), 1))
+            with self.assertRaisesRegex(ValueError, "out: on GPU 0, and the array is on GPU 1"):
+                call(OnGpu(numpy.zeros(shape, "f8"), 0))
+
     def test_one_call_for_each_gpu(self):
         tensors, calls, before = [OnGpu(numpy.full(3, k, "f4"), k % 2) for k in range(5)], [], cured._cured._cuda_each
         mixed = [*tensors[:3], numpy.full(4, 9.0), *tensors[3:]]

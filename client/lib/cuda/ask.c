@@ -143,10 +143,14 @@ static cr_status take_second(cr_cl_cuda_ask *ask, const cured_options *o, cr_err
     if (ask->of->array_count != 1)
         return cr_fail(error, CR_INVALID_ARGUMENT, "second: array_count is %zu, must be 1 with a second array",
                        ask->of->array_count);
-    if (o->mask != NULL || o->axis != NULL || o->offsets != NULL)
+    if (o->mask != NULL)
         return cr_fail(error, CR_UNIMPLEMENTED,
-                       "second: in device memory whole arrays are answered, without mask, axis or offsets: pass copies "
-                       "of both in host memory (in Python a.cpu() or a.get())");
+                       "second: in device memory whole arrays are answered, without mask: select the elements of both "
+                       "first (in Python a[mask] and b[mask])");
+    if (o->axis != NULL || o->offsets != NULL)
+        return cr_fail(error, CR_UNIMPLEMENTED,
+                       "second: in device memory whole arrays are answered, without mask, axis or offsets (keepdims= "
+                       "makes an axis, too): pass copies of both in host memory (in Python a.cpu() or a.get())");
     if (!takes_pairs(ask->dtype))
         return cr_fail(
             error, CR_UNIMPLEMENTED,

@@ -3,11 +3,19 @@
 Arguments are NumPy's, in its order; the others are cured's. Answers are cured's: exact, then rounded once.
 """
 from . import _cured
+from ._lists import _cuda_device
 
 
 def _shape(a):
     shape = getattr(a, "shape", None)
     return tuple(shape) if shape is not None else memoryview(a).shape
+
+
+def _refuse_tensors(*arrays):
+    """Shapes that differ are made alike by NumPy, which no CUDA tensor is for."""
+    if any(_cuda_device(array) is not None for array in arrays):
+        raise TypeError("second: of CUDA tensors both have one shape, and whole ones are answered: pass copies of both in host memory "
+                        "(a.cpu(), b.cpu())")
 
 
 def _as_weights(a, weights):
@@ -29,6 +37,7 @@ def _spread(weights, shape, axis):
         return weights
     if axis is None:
         raise TypeError("weights: their shape is not the array's, and no axis is given along which they are")
+    _refuse_tensors(weights)
     import numpy
     axes = [k + len(shape) if k < 0 else k for k in (axis if isinstance(axis, tuple) else (axis,))]
     if any(not 0 <= k < len(shape) for k in axes) or own != tuple(shape[k] for k in axes):
@@ -61,6 +70,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False, dtype
 def vecdot(a, b, /, *, axis=-1, **options):
     """dot along an axis, the last one unless it is given. Shapes are broadcast."""
     if _shape(a) != _shape(b):
+        _refuse_tensors(a, b)
         import numpy
         a, b = numpy.broadcast_arrays(a, b)
     return _cured.dot(a, b, axis, **options)

@@ -129,14 +129,30 @@ static cr_status start_each(cr_caller_call *call, const cr_visit *visit, const c
     return status;
 }
 
-cr_status cr_caller_check_beside(const void *data, const char *what, const cr_visit *visit, cr_error *error) {
-    struct cudaPointerAttributes found;
+cr_status cr_caller_find(const void *data, const char *what, const cr_visit *visit, enum cudaMemoryType *type,
+                         cr_error *error) {
+    struct cudaPointerAttributes found = {0};
     cr_status status = cr_caller_error((int)cudaPointerGetAttributes(&found, data), what, error);
-    if (status == CR_OK && found.type == cudaMemoryTypeUnregistered)
-        status = cr_fail(error, CR_INVALID_ARGUMENT, "%s: %p is no memory that a GPU reads", what, data);
     if (status == CR_OK && found.type == cudaMemoryTypeDevice && found.device != visit->device)
-        status = cr_fail(error, CR_INVALID_ARGUMENT, "%s: it lies on GPU %d, the array on GPU %d", what, found.device,
-                         visit->device);
+        status = cr_fail(error, CR_INVALID_ARGUMENT, "%s: on GPU %d, and the array is on GPU %d: pass both on one GPU",
+                         what, found.device, visit->device);
+    *type = found.type;
+    return status;
+}
+
+cr_status cr_caller_check_beside(const void *data, const char *what, const cr_visit *visit, cr_error *error) {
+    enum cudaMemoryType type;
+    const cr_status status = cr_caller_find(data, what, visit, &type, error);
+    if (status == CR_OK && type == cudaMemoryTypeUnregistered)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "%s: %p is no memory that a GPU reads", what, data);
+    return status;
+}
+
+cr_status cr_caller_check_to(const cr_gpu_axis *axis, const cr_visit *visit, cr_error *error) {
+    cr_status status = CR_OK;
+    enum cudaMemoryType ignored;
+    for (uint32_t k = 0; k < axis->op_count && status == CR_OK; k++)
+        status = cr_caller_find(axis->to[k], "out", visit, &ignored, error);
     return status;
 }
 

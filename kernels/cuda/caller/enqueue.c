@@ -261,6 +261,7 @@ cr_status cr_caller_enqueue(const cr_gpu_axis *axis, const cr_caller_array *arra
     s = cr_caller_enter(&visit, count > 1 ? cr_caller_data(arrays, count) : axis->data, stream, error);
     if (s != CR_OK) return s;
     if (axis->second != NULL) s = cr_caller_check_beside(axis->second, "second", &visit, error);
+    if (s == CR_OK) s = cr_caller_check_to(axis, &visit, error);
     if (s == CR_OK) s = visit.captured ? put_in_graph(&a, &visit, error) : put_in_room(&a, &visit, error);
     cr_caller_leave(&visit);
     return s;

@@ -131,8 +131,13 @@ typedef struct cr_caller_beside {
 /* Locked: puts one array's fold in the stream, its result in the slot. follows: behind a fold or a pack of the same call. */
 cr_status cr_caller_fold_put(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, cr_caller_beside beside,
                              uint32_t slot, bool follows, bool *telling, cr_error *error);
-/* Whether `data`, of which the call says `what`, is memory that the device of the visit's array reads. */
+/* The type of the memory at `data`, of which the call says `what`; an error where it is another GPU's than the visit's array. */
+cr_status cr_caller_find(const void *data, const char *what, const cr_visit *visit, enum cudaMemoryType *type,
+                         cr_error *error);
+/* Whether `data` is memory that the device of the visit's array reads. */
 cr_status cr_caller_check_beside(const void *data, const char *what, const cr_visit *visit, cr_error *error);
+/* Whether none of the axis' answers goes to another GPU, whose streams would not wait for it. */
+cr_status cr_caller_check_to(const cr_gpu_axis *axis, const cr_visit *visit, cr_error *error);
 /* Puts a fold's launches in the stream: args, of cr_fold_prepare, say of what, under which mask, and where to. */
 cr_status cr_caller_launch(cr_fold_args *args, const cr_gpu_fold *fold, cudaStream_t stream, cr_error *error);
 /* Whether the fold's arrays go by one launch, and does it: likewise. *n: the elements of all. */

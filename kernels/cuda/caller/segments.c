@@ -31,13 +31,10 @@ static cr_status check(const cr_gpu_segments *s, cr_error *error) {
 
 /* Whether the kernels read the offsets where they lie. */
 static cr_status find_offsets(const cr_offsets *offsets, const cr_visit *visit, bool *here, cr_error *error) {
-    struct cudaPointerAttributes found;
-    const cudaError_t failure = cudaPointerGetAttributes(&found, offsets->data);
-    if (failure != cudaSuccess) return cr_caller_error((int)failure, "offsets", error);
-    *here = found.type == cudaMemoryTypeDevice || found.type == cudaMemoryTypeManaged;
-    if (found.type == cudaMemoryTypeDevice && found.device != visit->device)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "offsets: they lie on GPU %d, the array on GPU %d", found.device,
-                       visit->device);
+    enum cudaMemoryType type;
+    const cr_status status = cr_caller_find(offsets->data, "offsets", visit, &type, error);
+    if (status != CR_OK) return status;
+    *here = type == cudaMemoryTypeDevice || type == cudaMemoryTypeManaged;
     if (*here && (uintptr_t)offsets->data % cr_dtype_size(offsets->dtype) != 0)
         return cr_fail(error, CR_INVALID_ARGUMENT, "offsets: %p is no multiple of %zu", (const void *)offsets->data,
                        cr_dtype_size(offsets->dtype));
@@ -170,6 +167,7 @@ cr_status cr_caller_segments(const cr_gpu_segments *segments, void *stream, void
     if (status != CR_OK) return status;
     if (results != NULL) status = cr_caller_check_wait(&visit, error);
     if (status == CR_OK) status = find_offsets(&own.offsets, &visit, &here, error);
+    if (status == CR_OK && results == NULL) status = cr_caller_check_to(&own.axis, &visit, error);
     if (status == CR_OK && visit.captured) {
         status = put_in_graph(&own, &visit, state, error);
     } else if (status == CR_OK) {

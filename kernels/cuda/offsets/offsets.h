@@ -22,7 +22,8 @@ extern "C" {
 enum {
     CR_SEGMENTS_END = 16,  /* what the end of a segment costs, in bytes: it has an offset and an answer */
     CR_SEGMENTS_WARPS = 4, /* of a block */
-    /* Blocks on a multiprocessor. With one more, half of each lane's loads go to local memory, which waits for them at once. */
+    /* Blocks on a multiprocessor. With one more, sums spill half of what a lane loads, and a spill waits for its load. With these only
+     * sums of squares spill. */
     CR_SEGMENTS_BLOCKS = 3,
     CR_SEGMENTS_SLOW_BLOCKS = 2,
 };

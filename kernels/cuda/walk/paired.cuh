@@ -121,7 +121,7 @@ struct cr_paired {
         }
     };
 
-    /* Term t of ONCE vectors. odd: some may be such as make_odd is for. */
+    /* Term t of ONCE vectors. */
     CR_DEVICE void make_all(uint4 (&made)[ONCE * PER], const uint4 *x, const uint4 *y, int t) {
 #pragma unroll
         for (int j = 0; j < ONCE; j++) {
@@ -137,6 +137,7 @@ struct cr_paired {
             }
         }
     }
+    /* The same, where some may be such as make_odd is for. */
     CR_DEVICE void make_all_odd(uint4 (&made)[ONCE * PER], const uint4 *x, const uint4 *y, int t, Shared &shared) {
         uint32_t all_lost = 0; /* a bit an element */
 #pragma unroll
