@@ -9,6 +9,7 @@
 #include "kernels/core/key.h"
 #include "kernels/core/round.h"
 #include "kernels/cpu/fold.h"
+#include "kernels/cpu/turns.h"
 
 enum {
     FEW = 2048,    /* elements that are copied */
@@ -29,32 +30,15 @@ static size_t counts_bytes(const cr_order *order) {
 
 /* ---- Few elements ---- */
 
-/* How the bits of a type become keys: by what they are turned with and without a sign, and which magnitudes are no NaNs'. */
-typedef struct turns {
-    uint64_t top, with_sign, without, last;
-} turns;
-
-static turns turns_of(cr_dtype dtype) {
-    const uint64_t top = (uint64_t)1 << (8 * cr_dtype_size(dtype) - 1);
-    const cr_kind kind = cr_dtype_kind(dtype);
-    turns t = {top, kind == CR_KIND_SINT ? top : 0, kind == CR_KIND_SINT ? top : 0, UINT64_MAX};
-    if (kind != CR_KIND_FLOAT) return t;
-    t.with_sign = top | (top - 1);
-    t.without = top;
-    t.last = cr_float_infinity(dtype, false);
-    if (cr_float_is_nan(dtype, t.last)) t.last--; /* it has none */
-    return t;
-}
-
 /* Keys of up to 64 elements of `size` bytes, of which word says which count: how many. */
-static inline __attribute__((always_inline)) size_t take_some(const turns *t, const uint8_t *p, unsigned n,
+static inline __attribute__((always_inline)) size_t take_some(const cr_turns *t, const uint8_t *p, unsigned n,
                                                               uint64_t word, size_t size, uint64_t *keys) {
     size_t kept = 0;
     for (unsigned i = 0; i < n; i++) {
         uint64_t bits = 0;
         memcpy(&bits, p + i * size, size);
-        keys[kept] = bits ^ (bits & t->top ? t->with_sign : t->without);
-        kept += (word >> i & 1) && (bits & (t->top - 1)) <= t->last;
+        keys[kept] = cr_turned(t, bits);
+        kept += (word >> i & 1) && cr_turns_number(t, bits);
     }
     return kept;
 }
@@ -62,7 +46,7 @@ static inline __attribute__((always_inline)) size_t take_some(const turns *t, co
 /* The keys of the numbers that count; how many elements count, NaNs too, is *seen. */
 static size_t take_keys(cr_dtype dtype, const cr_view *view, size_t n, uint64_t *keys, size_t *seen) {
     const size_t size = cr_dtype_size(dtype);
-    const turns t = turns_of(dtype);
+    const cr_turns t = cr_turns_of(dtype);
     size_t kept = 0;
     *seen = 0;
     for (size_t at = 0; at < n; at += 64) {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "kernels/core/prod.h"
-#include "kernels/core/round.h"
 #include "kernels/cpu/keys/state.h"
+#include "kernels/cpu/turns.h"
 
 /* The bits of an element; a bool is 0 or 1. */
 static uint64_t element(const uint8_t *p, cr_dtype dtype, size_t size) {
@@ -18,39 +18,14 @@ typedef struct kind {
     cr_dtype dtype;
     cr_kind is;
     size_t size;
-    uint64_t top;      /* the sign's bit */
-    uint64_t infinity; /* magnitudes above are NaNs */
+    cr_turns turns;
 } kind;
 
 static kind kind_of(cr_dtype dtype) {
-    kind k = {.dtype = dtype, .is = cr_dtype_kind(dtype), .size = cr_dtype_size(dtype), .infinity = UINT64_MAX};
-    k.top = (uint64_t)1 << (8 * k.size - 1);
-    if (k.is == CR_KIND_FLOAT) k.infinity = cr_float_nan(dtype) & (k.top - 1);
-    if (k.is != CR_KIND_FLOAT) return k;
-    /* The largest magnitude that is no NaN is an infinity, or where there is none the element below the one NaN. */
-    const uint64_t infinity = cr_float_infinity(dtype, false);
-    k.infinity = cr_float_is_nan(dtype, infinity) ? (infinity & (k.top - 1)) - 1 : infinity;
-    return k;
+    return (kind){dtype, cr_dtype_kind(dtype), cr_dtype_size(dtype), cr_turns_of(dtype)};
 }
 
-static bool is_nan(const kind *k, uint64_t bits) {
-    return k->is == CR_KIND_FLOAT && (bits & (k->top - 1)) > k->infinity;
-}
-
-/* The order-preserving unsigned key that cr_bits_of_key undoes. */
-static uint64_t order_of(const kind *k, uint64_t bits) {
-    switch (k->is) {
-        case CR_KIND_SINT:
-            return bits ^ k->top;
-        case CR_KIND_FLOAT:
-            return bits & k->top ? ~bits & (k->top | (k->top - 1)) : bits | k->top;
-        case CR_KIND_BOOL:
-        case CR_KIND_UINT:
-        case CR_KIND_NONE:
-            break;
-    }
-    return bits;
-}
+static bool is_nan(const kind *k, uint64_t bits) { return !cr_turns_number(&k->turns, bits); }
 
 static void take_min(cr_key_end *end, uint64_t key, uint64_t index) {
     if (key < end->key || (key == end->key && index < end->index)) *end = (cr_key_end){key, index};
@@ -69,7 +44,7 @@ static void extrema(cr_by_key *state, const cr_key_block *block, const kind *k) 
         if (is_nan(k, bits)) {
             if (row < state->first_nan[cell]) state->first_nan[cell] = row;
         } else {
-            const uint64_t key = order_of(k, bits);
+            const uint64_t key = cr_turned(&k->turns, bits);
             if (state->min != NULL) take_min(&state->min[cell], key, row);
             if (state->max != NULL) take_max(&state->max[cell], key, row);
         }
@@ -81,7 +56,7 @@ static void extrema(cr_by_key *state, const cr_key_block *block, const kind *k) 
 }
 
 static void counts(cr_by_key *state, const cr_key_block *block, const kind *k) {
-    const uint64_t magnitude = k->is == CR_KIND_FLOAT ? k->top - 1 : UINT64_MAX;
+    const uint64_t magnitude = k->is == CR_KIND_FLOAT ? k->turns.top - 1 : UINT64_MAX;
     for (unsigned i = 0; i < block->n; i++) {
         const uint64_t bits = element(block->p + i * k->size, k->dtype, k->size);
         cr_key_counts *to = &state->counts[block->cell[i]];
