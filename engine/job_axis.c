@@ -316,6 +316,7 @@ void cr_job_axis_fold(cr_queue *queue, cr_job_axis_hand *hand, const cr_claim *c
     cr_job *job = claim->job;
     const cr_job_axis *axis = job->axis;
     uint64_t at = claim->index, end = at + claim->bytes / job->element;
+    if (cr_job_axis_is_empty(axis)) return;
     if (axis->keys) {
         cr_job_axis_fold_keys(queue, claim, error);
         return;

@@ -84,6 +84,9 @@ typedef struct cr_job_axis {
     cr_axis_missing missing[CR_AXIS_MAX_OPS]; /* with statuses, by op; guarded by mutex until the job is done */
 } cr_job_axis;
 
+/* Whether no answer has an element, whatever comes: then the loop makes them all (cr_job_axis_empty_next), and no worker any. */
+static inline bool cr_job_axis_is_empty(const cr_job_axis *axis) { return axis->block == 0; }
+
 /* The statuses of the op's answers in output; NULL: each has a value. */
 static inline const uint8_t *cr_output_statuses(const cr_output *output, const cr_job_axis *axis, uint32_t op) {
     if (!(output->missing >> op & 1)) return NULL;

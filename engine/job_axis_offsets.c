@@ -64,7 +64,7 @@ void cr_job_axis_fold_offsets(cr_queue *queue, cr_job_axis_hand *hand, const cr_
     const uint64_t first = axis->from + claim->index;
     range r = {claim, first, first, first + claim->bytes / job->element};
     if (r.end > axis->till) r.end = axis->till;
-    if (!axis->block || r.begin >= r.end) return; /* where all segments are empty, the loop answers */
+    if (r.begin >= r.end) return;
     uint64_t at = cr_offsets_find(offsets, r.begin);
     if (at > 0 && at <= offsets->count && cr_offsets_at(offsets, at) > r.begin) { /* begun before the claim */
         if (part_of(queue, hand, &r, at - 1, error) != CR_OK) return;

@@ -173,7 +173,7 @@ cr_status cr_job_axis_make_by_keys(cr_job *job, const cr_axis_spec *spec, const 
     cr_job_axis *axis = axis_new(job, spec, error);
     if (!axis) return error->code;
     axis->block = cr_keys_elements(keys);
-    if (!axis->block) return CR_OK; /* the loop makes the answers, each of which is of no elements */
+    if (cr_job_axis_is_empty(axis)) return CR_OK; /* the loop makes the answers, each of which is of no elements */
     cr_status status = cr_by_key_measure(spec, keys, wants, &first, &most, error);
     if (status != CR_OK) return status;
     const uint64_t answers = times(cr_keys_answers(keys), axis->answer_bytes);
@@ -199,7 +199,7 @@ cr_status cr_job_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t worke
                            uint64_t max_bytes, cr_error *error) {
     cr_job_axis *axis = axis_new(job, spec, error);
     if (!axis) return error->code;
-    if (!axis->block) return CR_OK; /* the loop makes its answers, if there are any */
+    if (cr_job_axis_is_empty(axis)) return CR_OK; /* the loop makes its answers, if there are any */
     cr_status status = plan(axis, job, workers, 0, max_bytes, error);
     if (status == CR_OK || input == CR_JOB_AXIS_PASSES || is_whole(axis, job) ||
         axis->strip <= CR_JOB_AXIS_STRIP_COLUMNS)
@@ -278,7 +278,7 @@ static uint64_t answers_of_claim(const cr_job *job, const cr_axis_spec *spec, ui
 cr_status cr_job_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint64_t max_bytes, cr_error *error) {
     cr_job_axis *axis = axis_new(job, spec, error);
     if (!axis) return error->code;
-    if (!axis->block) return CR_OK;
+    if (cr_job_axis_is_empty(axis)) return CR_OK;
     const cr_shape *shape = &spec->shape;
     uint64_t held, most = answers_of_claim(job, spec, &held), blocks = GPU_CLAIM_BYTES / (axis->block * job->element);
     uint64_t of_block = times(shape->inner, held), all = times(of_block, shape->outer);

@@ -113,7 +113,7 @@ cr_status cr_ranked_check(cr_call *call, cr_error *error) {
 
 cr_status cr_ranked_check_block(const cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
-    if (!call->ranked || call->geometry != CR_GEOMETRY_AXIS) return CR_OK;
+    if (!call->ranked || call->geometry != CR_GEOMETRY_AXIS || r->outer == 0) return CR_OK; /* or no block is there */
     const uint64_t bytes = r->n * r->inner * cr_dtype_size(call->dtype);
     if (bytes <= BLOCK_BYTES) return CR_OK;
     return cr_fail(

@@ -70,7 +70,7 @@ static cr_status make_segments(cr_work *work, const cr_axis_spec *spec, uint64_t
     void *places[CR_AXIS_PLACES];
     cr_job *job = work->job;
     cr_status status = cr_job_axis_make_by_offsets(job, spec, from, work->line->threads, UINT64_MAX / 2, error);
-    if (status == CR_OK && job->axis->block != 0 && cr_cl_array_places(work->call->array, places))
+    if (status == CR_OK && !cr_job_axis_is_empty(job->axis) && cr_cl_array_places(work->call->array, places))
         cr_job_axis_place(job, places);
     return status;
 }

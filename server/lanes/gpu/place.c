@@ -25,7 +25,7 @@ static bool takes(const cr_gpu_api *api, const cr_axis_spec *spec, uint64_t bloc
 
 bool cr_gpu_axis_takes_claims(const cr_gpu_api *api, const cr_job *job) {
     const cr_job_axis *axis = job->axis;
-    if (!axis->block) return true; /* nobody computes anything */
+    if (cr_job_axis_is_empty(axis)) return true; /* nobody computes anything */
     if (axis->spec.statuses && job->sink && job->sink->device >= 0)
         return false; /* kernels write there, and no statuses */
     uint64_t blocks = job->claim_most / cr_job_unit(job), last = axis->spec.shape.outer % blocks;
@@ -41,7 +41,7 @@ void cr_gpu_axis_place(const cr_gpu_api *api, cr_job *job, const cr_gpu_placing 
     const bool beside = placing->kinds & CR_BY_CPU;
     uint64_t bytes = axis->block * job->element,
              most = placing->chunk_bytes < WHOLE_BYTES ? placing->chunk_bytes : WHOLE_BYTES;
-    if (!axis->block || axis->strips > 1 || bytes > most || !(placing->kinds & CR_BY_GPU) ||
+    if (cr_job_axis_is_empty(axis) || axis->strips > 1 || bytes > most || !(placing->kinds & CR_BY_GPU) ||
         !takes(api, &axis->spec, 1))
         return;
     if (shape->inner > CR_JOB_AXIS_GPU_OUTPUT_BYTES / axis->answer_bytes) return;
