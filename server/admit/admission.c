@@ -279,27 +279,29 @@ cr_status cr_admit_check_parked(const cr_admission *a, const cr_peer *peer, cons
     if (used > most)
         return cr_fail(
             error, CR_RESOURCE_EXHAUSTED,
-            "descriptors: %llu of all clients wait for their frames, the limit is %llu: send them with their frame",
+            "descriptors: %llu of all clients wait for their frames or for what is beside their arrays, the limit is "
+            "%llu: send them with their frame, and that at once",
             (ull)used, (ull)most);
     if (!peer->user) return CR_OK;
     const uint64_t own = peer->user->used[CR_USE_descriptors], cap = peer->user->line->most[CR_USE_descriptors];
     *user = peer->user;
     if (own > cap)
-        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
-                       "descriptors: %llu of this user wait for their frames, and its line of principals says "
-                       "descriptors=%llu: send them with their frame",
-                       (ull)own, (ull)cap);
+        return cr_fail(
+            error, CR_RESOURCE_EXHAUSTED,
+            "descriptors: %llu of this user wait for their frames or for what is beside their arrays, and its "
+            "line of principals says descriptors=%llu: send them with their frame, and that at once",
+            (ull)own, (ull)cap);
     if (own > cap_of_all(a, CR_USE_descriptors))
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
-                       "descriptors: %llu of this user wait for their frames, max_waiting_descriptors_per_user is "
-                       "%llu: send them with their frame",
+                       "descriptors: %llu of this user wait for their frames or for what is beside their arrays, "
+                       "max_waiting_descriptors_per_user is %llu: send them with their frame, and that at once",
                        (ull)own, (ull)cap_of_all(a, CR_USE_descriptors));
     const uint64_t fair = cr_admit_share(a, *user, CR_USE_descriptors);
     if (own > fair)
         return cr_fail(
             error, CR_RESOURCE_EXHAUSTED,
-            "descriptors: %llu of this user wait for their frames, and no more than %llu may, so that others "
-            "find some free: send them with their frame",
+            "descriptors: %llu of this user wait for their frames or for what is beside their arrays, and no more than "
+            "%llu may, so that others find some free: send them with their frame, and that at once",
             (ull)own, (ull)fair);
     return CR_OK;
 }

@@ -270,12 +270,18 @@ bool cr_beside_room(const cr_call *call, uint8_t **at, size_t *room) {
     return true;
 }
 
+/* The array waits no more. */
+static cr_array take_array(cr_call *call) {
+    cr_besides *all = call->beside;
+    if (all->parked) cr_admit_parked(&call->calls->admission, call->peer, -1);
+    all->waits = all->parked = false;
+    return all->array;
+}
+
 /* All is there: an array that waited begins. False: the call is gone. */
 static bool go_on(cr_call *call) {
-    cr_besides *all = call->beside;
-    if (!cr_beside_there(call) || !all->waits) return true;
-    const cr_array array = all->array;
-    all->waits = false;
+    if (!cr_beside_there(call) || !call->beside->waits) return true;
+    const cr_array array = take_array(call);
     const bool lives = cr_call_start(call, &array);
     if (array.kind == CR_KEPT) cr_kept_release(array.kept);
     return lives;
@@ -297,11 +303,22 @@ bool cr_beside_filled(cr_call *call, size_t bytes) {
     return go_on(call);
 }
 
-void cr_beside_wait(cr_call *call, const cr_array *input) {
+bool cr_beside_wait(cr_call *call, const cr_array *input) {
+    cr_admission *admission = &call->calls->admission;
     cr_besides *all = call->beside;
+    const cr_user *ignored;
+    cr_error error;
     all->array = *input;
     all->waits = true;
     if (input->kind == CR_KEPT) cr_kept_use(input->kept);
+    /* A descriptor that waits for the client's DATA counts as one that waits for its frame: nobody else can end it. */
+    if (input->kind != CR_DESCRIPTOR || all->coming == 0) return true;
+    all->parked = true;
+    cr_admit_parked(admission, call->peer, 1);
+    if (cr_admit_check_parked(admission, call->peer, &ignored, &error) == CR_OK) return true;
+    cr_stats_rejected(&call->calls->stats, CR_REASON_descriptors);
+    cr_call_fail(call, &error);
+    return false;
 }
 
 bool cr_beside_end(cr_call *call) {
@@ -362,9 +379,12 @@ void cr_beside_turn(cr_calls *calls) {
 bool cr_beside_drop(cr_call *call) {
     cr_besides *all = call->beside;
     if (!all) return false;
+    if (all->waits) {
+        const cr_array array = take_array(call);
+        if (array.kind == CR_KEPT) cr_kept_release(array.kept);
+        let_go(call->calls, call->peer, &array);
+    }
     call->beside = NULL;
-    if (all->waits && all->array.kind == CR_KEPT) cr_kept_release(all->array.kept);
-    if (all->waits) let_go(call->calls, call->peer, &all->array);
     if (!all->reading) {
         free_all(all);
         return false;

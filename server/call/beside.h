@@ -40,6 +40,7 @@ typedef struct cr_besides {
     uint32_t coming, reading; /* how many are */
     uint64_t in_turn;         /* bytes of DATA that were the array's and its second's in turn */
     bool waits, ended;        /* the array that is passed waits for them; the client has ended its DATA meanwhile */
+    bool parked;              /* the array's descriptor counts among those that wait */
     cr_array array;           /* with waits; a descriptor, or one use of kept */
     cr_beside each[CR_BESIDES];
 } cr_besides;
@@ -87,8 +88,9 @@ uint64_t cr_beside_announce(cr_call *call, uint64_t bytes);
 bool cr_beside_room(const cr_call *call, uint8_t **at, size_t *room);
 /* So many of them are there. False: the call is gone. */
 bool cr_beside_filled(cr_call *call, size_t bytes);
-/* The input of a call waits until what is beside it is there. It is taken over. */
-void cr_beside_wait(cr_call *call, const cr_array *input);
+/* The input of a call waits until what is beside it is there. It is taken over. False: its descriptor is one too many that wait, and the
+ * call is gone. */
+bool cr_beside_wait(cr_call *call, const cr_array *input);
 /* The client has ended its DATA. Whether that ends the array: not while something is read, nor of an array that is passed. False,
  * too, when the call has failed and is gone. */
 bool cr_beside_end(cr_call *call);

@@ -232,8 +232,7 @@ bool cr_call_input(cr_call *call, const cr_array *input) {
         return true;
     }
     if (cr_beside_there(call)) return cr_call_start(call, input);
-    cr_beside_wait(call, input);
-    return true;
+    return cr_beside_wait(call, input);
 }
 
 bool cr_call_start(cr_call *call, const cr_array *input) {

@@ -374,8 +374,10 @@ static void keep_few_parked(const cr_conn *conn) {
     cr_error error;
     const cr_user *user;
     while (cr_admit_check_parked(&conn->native->calls->admission, &conn->peer, &user, &error) != CR_OK) {
+        cr_conn *most = cr_conn_most_parked(conn->native, user);
+        if (!most) return; /* all wait with their calls, for which there was room when they came */
         cr_stats_rejected(&conn->native->calls->stats, CR_REASON_descriptors);
-        cr_conn_fail(cr_conn_most_parked(conn->native, user), &error);
+        cr_conn_fail(most, &error);
     }
 }
 

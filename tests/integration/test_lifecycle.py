@@ -13,8 +13,8 @@ import unittest
 from admin_client import Trickle
 from connection import HANG_S, Closed, Connection
 from cured_daemon import CURED, Daemon, environment, main, need_binary, wait_for
-from cured_wire import (CALL, END, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE, call_message, frame, reduce_message,
-                        stream_input)
+from cured_wire import (CALL, END, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE, beside_message, call_message, descriptor_input,
+                        frame, mask_message, reduce_message, stream_input)
 from expected import expect_all, plain
 
 
@@ -329,6 +329,32 @@ class Draining(Lifecycle):
         self.assertIn("it must be a regular file", daemon.log())
         self.serves(daemon.address)
         daemon.check_end(self, daemon.stop())
+
+    def test_sighup_with_fewer_descriptors_than_wait(self):
+        """Calls whose arrays wait for their masks have their places: nobody ends for them."""
+        path = os.path.join(self.folder, "cured.json")
+        with open(path, "w") as f:
+            f.write('{"max_waiting_descriptors_per_user": 3}')
+        daemon = self.start(config=path)
+        with daemon.connect() as c, os.fdopen(os.memfd_create("eight"), "w+b", buffering=0) as file:
+            file.write(bytes(range(8)))
+
+            def call():
+                stream = c.open_stream()
+                c.send(c.call_frame(stream, "u8", ["sum"], descriptor_input(0, 8), flags=0, descriptors=1, mask=mask_message(beside_message(8))),
+                       [file.fileno()])
+                return stream
+            streams = [call() for _ in range(3)]
+            c.ping()
+            with open(path, "w") as f:
+                f.write('{"max_waiting_descriptors_per_user": 1}')
+            daemon.process.send_signal(signal.SIGHUP)
+            wait_for("the reload", lambda: "reading the options again" in daemon.log())
+            c.ping()
+            for stream in streams:
+                c.send_data(stream, b"\1" * 8, True)
+                self.assertEqual(28, int.from_bytes(c.wait(stream).results[0].value, "little"))
+            daemon.check_end(self, daemon.stop())
 
     def test_sighup_reloads(self):
         """Limits and the level of the log change at once; what is built in at start, and a broken file, do not."""

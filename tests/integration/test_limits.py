@@ -11,7 +11,8 @@ import unittest
 
 from connection import HANG_S, Connection
 from cured_daemon import CLIENT, SANITIZE, Daemon, DaemonTest, environment, main, wait_for
-from cured_wire import DATA, END, HELLO, RESOURCE_EXHAUSTED, frame, hello_message, region_input, stream_input
+from cured_wire import (CANCEL, DATA, END, HELLO, RESOURCE_EXHAUSTED, beside_message, descriptor_input, frame, hello_message, mask_message,
+                        region_input, stream_input)
 
 STRANGER = 12345  # a user id that is nobody's
 
@@ -296,6 +297,33 @@ class Regions(Limits):
         c.send(b"C", [f.fileno()] * 5)
         status = c.read_rest()
         self.assert_sentence(status, RESOURCE_EXHAUSTED, "max_waiting_descriptors_per_user is 4")
+        self.assert_serves()
+
+    def test_descriptors_that_wait_for_masks(self):
+        """Their client alone could end that: the fifth call is refused, and what comes, is cancelled or leaves makes room."""
+        f, mask = self.memfd(bytes(range(8))), {"mask": mask_message(beside_message(8))}
+
+        def call(c):
+            stream = c.open_stream()
+            c.send(c.call_frame(stream, "u8", ["sum"], descriptor_input(0, 8), flags=0, descriptors=1, **mask), [f.fileno()])
+            return stream
+        before = self.daemon.descriptors()
+        first, second = self.connect(), self.connect()
+        streams = [call(first) for _ in range(4)]
+        wait_for("four to wait", lambda: self.daemon.descriptors() >= before + 4)
+        self.assert_sentence(second.wait(call(second)).status, RESOURCE_EXHAUSTED, "max_waiting_descriptors_per_user is 4")
+        self.assertEqual(28, int.from_bytes(second.descriptor("u8", ["sum"], f.fileno()).results[0].value, "little"), "without a mask nothing waits")
+        first.send_data(streams[0], b"\1" * 8, True)
+        self.assertEqual(28, int.from_bytes(first.wait(streams[0]).results[0].value, "little"))
+        first.send(frame(CANCEL, streams[1]))
+        first.wait(streams[1])
+        more = [call(second) for _ in range(2)]
+        self.assert_sentence(second.wait(call(second)).status, RESOURCE_EXHAUSTED, "max_waiting_descriptors_per_user is 4")
+        first.close()
+        wait_for("room", lambda: self.daemon.descriptors() <= before + 3)
+        for stream in more + [call(second)]:
+            second.send_data(stream, b"\1" * 8, True)
+            self.assertEqual(28, int.from_bytes(second.wait(stream).results[0].value, "little"))
         self.assert_serves()
 
 
