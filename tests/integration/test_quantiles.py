@@ -189,6 +189,10 @@ class QuantilesTest(Asking):
         self.conn.register(1, f.fileno())
         self.refuse(INVALID_ARGUMENT, "ops: medians", "several regions", source=bytes_field(4, bytes_field(1, uint_field(1, 1) + uint_field(3, 10))))
         self.conn.unregister(1)
+        for axis in ((0, 1 << 40, 1), (0, 9 << 20, 8)):  # of none
+            stream = self.conn.open_stream()
+            self.conn.send(self.conn.call_frame(stream, "f64", ["median", "sum"], stream_input(0), flags=END, axis=axis))
+            self.assertIsNone(self.conn.wait(stream).status, axis)
         n = (64 << 20) // 4 + 1
         self.refuse(INVALID_ARGUMENT, "axis: medians and quantiles need all of a block", ops=["median"], axis=(2, n, 1), source=stream_input(8 * n))
 
