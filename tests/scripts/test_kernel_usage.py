@@ -4,8 +4,9 @@ kernel_usage.txt. A kernel that spills more than its line says, or takes more re
 and a build that has not the kernels of the rows in kernels/cuda/instance/*.def, or more than MOST.
 Needs a build with CUDA by the compiler that the list was made with, but no GPU; skipped (77) otherwise.
 
-usage: test_kernel_usage.py BUILD_DIR [NVCC_VERSION] [--update]
+usage: test_kernel_usage.py BUILD_DIR [--update]
 """
+import glob
 import os
 import re
 import sys
@@ -74,6 +75,16 @@ def collect(build):
     return found
 
 
+def compiler_of(build):
+    """The version of the nvcc that this build was configured with, whole: 13.0.88."""
+    for path in glob.glob(os.path.join(build, "CMakeFiles", "*", "CMakeCUDACompiler.cmake")):
+        with open(path, encoding="utf-8") as f:
+            found = re.search(r'CMAKE_CUDA_COMPILER_VERSION "([\d.]+)"', f.read())
+        if found:
+            return found.group(1)
+    return None
+
+
 def listed():
     """The list's compiler version, and its lines."""
     version, lines = None, {}
@@ -98,7 +109,7 @@ def main():
     if len(sys.argv) < 2:
         print(__doc__)
         return 64
-    found, version = collect(sys.argv[1]), (sys.argv[2:] or [""])[0]  # CMake drops an empty argument
+    found, version = collect(sys.argv[1]), compiler_of(sys.argv[1])
     if not found:
         print("skipped: this build has no kernels")
         return 77
