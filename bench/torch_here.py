@@ -174,6 +174,39 @@ def many():
          cured=timed(lambda i: cured.reduce_each(tensors, "norm2"), rounds=15, warm=3))
 
 
+def ranks():
+    """Medians and quantiles of 1 GiB, whose answers a sort confirms."""
+    n = 1 << 28
+    makes = (("f32, normal", lambda: torch.randn(n, device="cuda")),
+             ("f32, constant", lambda: torch.full((n,), 2.5, device="cuda")),
+             ("f32, two values in turn", lambda: torch.arange(n, device="cuda").remainder(2).float()),
+             ("f32, sorted", lambda: torch.arange(n, device="cuda").float()),
+             ("f32, any bits", lambda: torch.randint(-2**31, 2**31 - 1, (n,), device="cuda", dtype=torch.int32).view(torch.float32).nan_to_num(1.0)),
+             ("f64, normal", lambda: torch.randn(n // 2, device="cuda", dtype=torch.float64)),
+             ("bf16, normal", lambda: torch.randn(2 * n, device="cuda", dtype=torch.bfloat16)),
+             ("i32, any", lambda: torch.randint(-2**31, 2**31 - 1, (n,), device="cuda", dtype=torch.int32)),
+             ("u8, any", lambda: torch.randint(0, 256, (4 * n,), device="cuda", dtype=torch.uint8)))
+    for name, make in makes:
+        t = make()
+        part = t[:1 << 26]
+        order, places = part.sort().values.double(), [0.25, 0.5, 0.999]
+        low = [int(q * (part.numel() - 1)) for q in places]
+        true = [order[k].item() for k in low]
+        assert cured.quantile(part, places, method="lower").tolist() == true, (name, cured.quantile(part, places, method="lower"), true)
+        middle = part.numel() // 2
+        assert cured.median(part) == (order[middle - 1].item() + order[middle].item()) / 2, name
+        del order, part
+        torch.cuda.empty_cache()
+        tell("median of 1 GiB, " + name, torch=timed(lambda i: torch.median(t).item(), rounds=7, warm=2),
+             cured=timed(lambda i: cured.median(t), rounds=15, warm=3), cured_sum=timed(lambda i: cured.sum(t), rounds=15, warm=3))
+        tell("five quantiles of 1 GiB, " + name, cured=timed(lambda i: cured.quantile(t, [0.01, 0.25, 0.5, 0.75, 0.99]), rounds=9, warm=2))
+        del t
+        torch.cuda.empty_cache()
+    for name, n in SIZES[:3]:
+        t = torch.randn(n, device="cuda")
+        tell("median of %s" % name, torch=timed(lambda i: torch.median(t).item()), cured=timed(lambda i: cured.median(t)))
+
+
 def masks():
     """Sums under a mask of half, beside the plain sum and torch's ways. The share counts the mask's bytes."""
     for dtype, n in ((torch.float32, 1 << 28), (torch.float32, 1 << 22), (torch.float64, 1 << 27), (torch.bfloat16, 1 << 28)):
@@ -206,11 +239,11 @@ def state(gib):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--gib", type=float, default=14)
-    parser.add_argument("--parts", default="calls,graphs,norms,many,masks,state")
+    parser.add_argument("--parts", default="calls,graphs,norms,many,masks,ranks,state")
     words = parser.parse_args()
     print("%s, torch %s, cured %s" % (torch.cuda.get_device_name(), torch.__version__, cured.__version__), flush=True)
     for part in words.parts.split(","):
-        {"calls": calls, "graphs": graphs, "norms": norms, "many": many, "masks": masks, "state": lambda: state(words.gib)}[part]()
+        {"calls": calls, "graphs": graphs, "norms": norms, "many": many, "masks": masks, "ranks": ranks, "state": lambda: state(words.gib)}[part]()
 
 
 if __name__ == "__main__":

@@ -79,6 +79,17 @@ cr_status cr_cl_take_items(const uint32_t *ops, size_t op_count, const cured_opt
                    o->parameters != NULL ? "parameters" : "method");
 }
 
+uint32_t cr_cl_ranked_items(const uint32_t *ops, size_t op_count, const cr_quantile_item *all, cr_quantile_item *items,
+                            uint32_t *at) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < op_count; i++) {
+        if (cr_op_closing((cr_op)ops[i]) != CR_CLOSING_ORDER) continue;
+        items[count] = all[i];
+        at[count++] = i;
+    }
+    return count;
+}
+
 cr_status cr_cl_check_ops(const cured_op *ops, size_t op_count, cr_error *error) {
     if (op_count < 1 || op_count > CURED_MAX_OPS)
         return cr_fail(error, CR_INVALID_ARGUMENT, "op_count is %zu, must be 1 to %d", op_count, CURED_MAX_OPS);

@@ -18,6 +18,9 @@ cr_status cr_cl_check_second(const cured_second *given, cured_dtype dtype, uint6
 /* What each op by rank asks, by its place among the ops; *any: one does. */
 cr_status cr_cl_take_items(const uint32_t *ops, size_t op_count, const cured_options *o, cr_quantile_item *items,
                            bool *any, cr_error *error);
+/* Of all ops' items those of ops by rank, which stand at `at` among all; how many. */
+uint32_t cr_cl_ranked_items(const uint32_t *ops, size_t op_count, const cr_quantile_item *all, cr_quantile_item *items,
+                            uint32_t *at);
 /* Each is an op, and none is named twice, but those that take a parameter. */
 cr_status cr_cl_check_ops(const cured_op *ops, size_t op_count, cr_error *error);
 

@@ -27,7 +27,8 @@ bool cr_py_cuda_wanted(const cr_py_request *r) {
 /* Answers in a tensor say nothing of those that have no value, so where some may have none they come by the host, which does. */
 bool cr_py_cuda_may_place(const cr_py_request *r) {
     const cr_finish_opts opts = finish_of(r);
-    if (r->input.is_masked) return false; /* no kernel finishes what a mask leaves */
+    if (r->input.is_masked || cr_py_order_asked(r))
+        return false; /* no kernel finishes what a mask leaves, or by rank */
     for (size_t i = 0; i < r->op_count; i++)
         if (cr_axis_may_lack((cr_op)r->ops[i], (cr_dtype)r->input.dtype, &opts) ||
             cr_axis_may_be_none((cr_op)r->ops[i], (cr_dtype)r->input.dtype, &opts))
@@ -102,6 +103,22 @@ static PyObject *run_values(cr_py_request *r, const cured_cuda_ask *ask) {
     PyObject *answer = cr_py_answer_values(r, values);
     cured_values_free(values);
     return answer;
+}
+
+/* What a search asks, of the tensor. */
+static PyObject *run_counts(const cr_py_request *r, const cured_cuda_ask *ask) {
+    const size_t words = cr_py_search_words(r);
+    const Py_ssize_t length = (Py_ssize_t)words;
+    cured_error error;
+    cr_py_memory *memory = words != 0 ? cr_py_memory_new(CURED_U64, 1, &length, false) : NULL;
+    if (memory == NULL) return NULL;
+    uint64_t *counts = cr_py_memory_data(memory);
+    PyThreadState *thread = PyEval_SaveThread();
+    const cured_status status = cured_cuda_count(ask, counts, words, &error);
+    PyEval_RestoreThread(thread);
+    if (status == CURED_OK) return cr_py_memory_array(memory);
+    Py_DECREF((PyObject *)memory);
+    return failed(&error);
 }
 
 cured_status cr_py_cuda_order(const cr_py_input *in, uintptr_t stream, const void *data, bool behind,
@@ -219,6 +236,7 @@ PyObject *cr_py_cuda_run(cr_py_request *r) {
     const cured_cuda_ask ask = ask_of(r, &array, &options);
     if (order_read(r, false, &error) != CURED_OK) return failed(&error);
     if (r->partial) return run_partial(&ask);
+    if (r->options.asked != NULL) return run_counts(r, &ask);
     return r->plan.whole && r->offsets == NULL ? run_whole(r, &ask) : run_axis(r, &ask);
 }
 

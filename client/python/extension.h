@@ -357,6 +357,8 @@ void cr_py_keys_release(cr_py_request *request);
 bool cr_py_search_ask(cr_py_request *request, PyObject *asked);
 /* The counts, as an array of u64. */
 PyObject *cr_py_search_counts(const cured_call *call);
+/* How many numbers the counts are that r->asked asks; 0, with an exception set, where it is none of a search's. */
+size_t cr_py_search_words(const cr_py_request *r);
 /* Adds the functions that cured/_search.py stands on. */
 bool cr_py_search_ready(PyObject *module);
 

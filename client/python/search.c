@@ -159,6 +159,15 @@ bool cr_py_search_ask(cr_py_request *r, PyObject *asked) {
     return true;
 }
 
+size_t cr_py_search_words(const cr_py_request *r) {
+    cr_quantile s;
+    cr_error error;
+    const cr_status status = cr_quantile_unpack(&s, (const uint8_t *)r->asked.data, r->asked.bytes, &error);
+    if (status == CR_OK) return cr_quantile_words(&s);
+    PyErr_SetString(PyExc_ValueError, error.text);
+    return 0;
+}
+
 PyObject *cr_py_search_counts(const cured_call *call) {
     size_t count;
     const uint64_t *counts = cured_call_counts(call, &count);

@@ -8,8 +8,8 @@
 
 #include "kernels/core/key.h"
 #include "kernels/core/round.h"
+#include "kernels/core/turns.h"
 #include "kernels/cpu/fold.h"
-#include "kernels/cpu/turns.h"
 
 enum {
     FEW = 2048,    /* elements that are copied */

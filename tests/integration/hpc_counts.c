@@ -57,8 +57,8 @@ int main(int argc, char **argv) {
     MPI_Allreduce(MPI_IN_PLACE, &faults, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)
         printf("%d ranks, %llu numbers in %llu pieces, %.1f s: status %d, %llu faults\n", ranks,
-               (unsigned long long)(FIELDS * NUMBERS), (unsigned long long)cured_sum_requests(FIELDS * NUMBERS), took, status,
-               (unsigned long long)faults);
+               (unsigned long long)(FIELDS * NUMBERS), (unsigned long long)cured_sum_requests(FIELDS * NUMBERS), took,
+               status, (unsigned long long)faults);
     MPI_Finalize();
     return status != MPI_SUCCESS || faults != 0;
 }

@@ -45,7 +45,8 @@ typedef struct cured_cuda_ask {
     size_t array_count;             /* 1 and more */
     const cured_op *ops;
     size_t op_count; /* 1 to CURED_MAX_OPS */
-    /* NULL: the defaults. Of them nan, overflow, result_dtype, ddof, axis, offsets, first, unplaced, mask and second count; the others are refused.
+    /* NULL: the defaults. Of them nan, overflow, result_dtype, ddof, axis, offsets, first, unplaced, mask, second, parameters and method
+     * count; the others are refused.
      * axis and offsets: with one array only. Offsets lie in host memory, or in memory of the array's device at a multiple of their size,
      * and stay as the array does. mask: in memory of the array's device, of one whole array whose answers come to host memory; sums,
      * means, norms, variances and counts take one, other ops are UNIMPLEMENTED. second: likewise, in memory of the array's device at any
@@ -74,6 +75,15 @@ CURED_API cured_status cured_cuda_start(const cured_cuda_ask *ask, cured_cuda_ca
 CURED_API bool cured_cuda_done(cured_cuda_call *call);
 /* Waits, gives the answers and frees the call. values NULL: drops them. */
 CURED_API cured_status cured_cuda_finish(cured_cuda_call *call, cured_values **values, cured_error *error);
+
+/* Medians and quantiles are found in several reads: 1 of types of 8 bits, 2 of 16, 3 of 32, 5 of 64; of more than four different places
+ * of 32 bits (one of 64) each read but the first goes by four (one). Each read ends with a wait. They are answered by cured_cuda_reduce() of
+ * whole arrays of one dtype without a mask, beside other ops, and by cured_cuda_reduce_axis() alone along an axis of one output; elsewhere in
+ * this header they are UNIMPLEMENTED. */
+
+/* What a search (cured.h, "Searches") asks of the arrays, which are of its dtype: ask->ops is median alone, ask->options->asked the bytes of
+ * cured_search_asked(), and count what that said. counts is filled, and may be added to those of other parts. Waits. */
+CURED_API cured_status cured_cuda_count(const cured_cuda_ask *ask, uint64_t *counts, size_t count, cured_error *error);
 
 /* The partial of the arrays, as cured_call_partial() gives it: out has room for *out_bytes (CURED_PARTIAL_BYTES is enough), which
  * becomes its size. Waits. */

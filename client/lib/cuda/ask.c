@@ -29,8 +29,8 @@ static cr_status check_arrays(const cured_cuda_ask *of, cr_cl_cuda_what what, bo
     if (of->array_count != 1 && axis)
         return cr_fail(error, CR_INVALID_ARGUMENT, "array_count is %zu, must be 1 for an axis", of->array_count);
     for (size_t i = 0; i < of->array_count && status == CR_OK; i++)
-        status =
-            check_array(&of->arrays[i], i, what == CR_CUDA_TO || what == CR_CUDA_LINEAR, of->arrays[0].dtype, error);
+        status = check_array(&of->arrays[i], i, what == CR_CUDA_TO || what == CR_CUDA_LINEAR || what == CR_CUDA_COUNT,
+                             of->arrays[0].dtype, error);
     return status;
 }
 
@@ -48,15 +48,20 @@ static cr_status take_type(cr_cl_cuda_ask *ask, cr_cl_cuda_what what, cr_error *
 static cr_status take_places(cr_cl_cuda_ask *ask, cr_cl_cuda_what what, cr_error *error) {
     ask->by_place = what == CR_CUDA_PARTIAL && !ask->unplaced && ask->needs.families & CR_FAM_EXTREMA;
     for (size_t k = 0; k < ask->of->op_count; k++) ask->by_place |= cr_op_is_index(ask->ops[k]);
+    if (ask->mixed && ask->ranked)
+        return cr_fail(error, CR_UNIMPLEMENTED,
+                       "arrays: medians and quantiles of arrays of several types in device memory are not answered: "
+                       "give arrays of one");
     return ask->mixed ? cr_widen_check(ask->dtype, ask->needs.families, error) : CR_OK;
 }
 
 static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, cr_error *error) {
     const bool partial = what == CR_CUDA_PARTIAL || what == CR_CUDA_PARTIAL_EACH;
     const char *not = NULL;
-    if (o->mask != NULL && what != CR_CUDA_VALUES) not = "mask";
+    if (o->mask != NULL && what != CR_CUDA_VALUES && what != CR_CUDA_COUNT) not = "mask";
     if (o->second != NULL && (what == CR_CUDA_EACH || what == CR_CUDA_PARTIAL_EACH || what == CR_CUDA_LINEAR))
         not = "second";
+    if (o->asked != NULL && what != CR_CUDA_COUNT) not = "asked";
     if (o->layout != NULL) not = "layout";
     if (o->offsets != NULL && what != CR_CUDA_AXIS && what != CR_CUDA_TO) not = "offsets";
     if (o->keys != NULL) not = "keys";
@@ -109,6 +114,7 @@ cr_status cr_cl_cuda_needs(const cr_cl_cuda_ask *ask, cr_dtype dtype, cr_needs *
                                                                 : CR_GEOMETRY_WHOLE,
                          .shape = ask->shape,
                          .second = ask->paired,
+                         .rereads = ask->ranked,
                          .partial = ask->unplaced || ask->first != 0,
                          .unplaced = ask->unplaced,
                          .first = ask->first,
@@ -161,14 +167,30 @@ static cr_status take_second(cr_cl_cuda_ask *ask, const cured_options *o, cr_err
     return cr_cl_check_second(o->second, (cured_dtype)ask->dtype, ask->of->arrays[0].count, error);
 }
 
-/* No kernel finds elements by their rank. */
-static cr_status check_ranks(const cr_cl_cuda_ask *ask, cr_error *error) {
-    for (size_t k = 0; k < ask->of->op_count; k++)
-        if (cr_op_closing(ask->ops[k]) == CR_CLOSING_ORDER)
-            return cr_fail(error, CR_UNIMPLEMENTED,
-                           "ops: op %s is not answered of device memory yet: pass a copy in host memory (in Python "
-                           "a.cpu() or a.get())",
-                           cr_op_name(ask->ops[k]));
+/* Elements are found by their rank in several reads of whole arrays, between which the host chooses. An axis of one answer is whole. */
+static bool takes_ranks(const cr_cl_cuda_ask *ask, cr_cl_cuda_what what, const cured_options *o) {
+    bool all = true;
+    for (size_t k = 0; k < ask->of->op_count; k++) all &= cr_op_closing(ask->ops[k]) == CR_CLOSING_ORDER;
+    const bool whole = o->axis != NULL && o->axis->outer == 1 && o->axis->inner == 1;
+    return what == CR_CUDA_VALUES || what == CR_CUDA_COUNT || (what == CR_CUDA_AXIS && whole && all);
+}
+
+static cr_status take_ranks(cr_cl_cuda_ask *ask, cr_cl_cuda_what what, const cured_options *o, cr_error *error) {
+    cr_quantile_item items[CR_QUANTILE_ITEMS];
+    size_t k = 0;
+    cr_status status = cr_cl_take_items(ask->numbers, ask->of->op_count, o, items, &ask->ranked, error);
+    if (status != CR_OK || !ask->ranked) return status;
+    while (cr_op_closing(ask->ops[k]) != CR_CLOSING_ORDER) k++;
+    if (!takes_ranks(ask, what, o))
+        return cr_fail(error, CR_UNIMPLEMENTED,
+                       "ops: op %s of device memory is answered of a whole array alone, in host memory, without axis, "
+                       "offsets or partial: pass a copy in host memory (in Python a.cpu() or a.get())",
+                       cr_op_name(ask->ops[k]));
+    if (o->mask != NULL)
+        return cr_fail(error, CR_UNIMPLEMENTED,
+                       "mask: under a mask in device memory op %s is not answered yet; select the elements first (in "
+                       "Python t[mask])",
+                       cr_op_name(ask->ops[k]));
     return CR_OK;
 }
 
@@ -186,7 +208,7 @@ cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_c
     ask->finish = (cr_finish_opts){(cr_nan_policy)o.nan, (cr_overflow)o.overflow, (cr_dtype)o.result_dtype, o.ddof};
     ask->first = o.first;
     ask->unplaced = o.unplaced;
-    status = check_ranks(ask, error);
+    status = take_ranks(ask, what, &o, error);
     if (status == CR_OK) status = take_type(ask, what, error);
     if (status == CR_OK) status = take_second(ask, &o, error);
     if (status == CR_OK) status = take_mask(ask, o.mask, error);
@@ -198,12 +220,15 @@ cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_c
     return status == CR_OK && ask->api == NULL ? error->code : status;
 }
 
-void cr_cl_cuda_set_values(const cr_cl_cuda_ask *ask, size_t op_count, const cr_partial *partial,
+void cr_cl_cuda_set_values(const cr_cl_cuda_ask *ask, size_t op_count, const cr_partial *partial, const uint64_t *bits,
                            cured_values *values) {
     for (size_t k = 0; k < op_count; k++) {
         cr_value value;
         const cr_finish_opts own = cr_finish_share(ask->ops[k], (cr_dtype)partial->dtype, &ask->finish, NULL);
-        cr_partial_finish(partial, ask->ops[k], &own, &value);
+        if (bits != NULL && cr_op_closing(ask->ops[k]) == CR_CLOSING_ORDER)
+            cr_quantile_value(ask->ops[k], cr_axis_dtype(ask->ops[k], ask->dtype, &own), bits[k], &value);
+        else
+            cr_partial_finish(partial, ask->ops[k], &own, &value);
         cr_cl_value_set(cr_cl_values_at(values, k), &value, partial->dtype);
     }
 }

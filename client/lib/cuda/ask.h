@@ -18,7 +18,8 @@ typedef struct cr_cl_cuda_ask {
     cr_finish_opts finish;
     cr_needs needs;
     uint64_t first;
-    bool unplaced, has_axis, paired; /* paired: there is a second array */
+    bool unplaced, has_axis;
+    bool paired, ranked;  /* there is a second array; an op finds elements by their rank */
     bool mixed, by_place; /* mixed: the arrays are of several types. by_place: an answer says where an element lies */
     cr_shape shape;       /* with has_axis; else one row of all */
     cr_offsets offsets;   /* of segments; else of no type */
@@ -37,12 +38,18 @@ typedef enum cr_cl_cuda_what {
     CR_CUDA_AXIS,         /* arrays of answers; an axis or offsets must be there */
     CR_CUDA_TO,           /* answers in device memory, with an axis, offsets or neither; the arrays are of one type */
     CR_CUDA_LINEAR,       /* the linear form in device memory, of arrays of one type */
+    CR_CUDA_COUNT,        /* what a search asks, likewise */
 } cr_cl_cuda_what;
 
 cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_cuda_what what, cr_error *error);
 /* The needs of ask's ops for another type. */
 cr_status cr_cl_cuda_needs(const cr_cl_cuda_ask *ask, cr_dtype dtype, cr_needs *needs, cr_error *error);
-/* A partial's answers to ask's ops, of which there are op_count: ask's own arrays may be gone. */
-void cr_cl_cuda_set_values(const cr_cl_cuda_ask *ask, size_t op_count, const cr_partial *partial, cured_values *values);
+/* A partial's answers to ask's ops, of which there are op_count, and of ops by rank their bits (NULL: there are none): ask's own arrays
+ * may be gone. */
+void cr_cl_cuda_set_values(const cr_cl_cuda_ask *ask, size_t op_count, const cr_partial *partial, const uint64_t *bits,
+                           cured_values *values);
+
+/* ranks.c: the bits of the answers of ask's ops by rank, at bits[k] for ops[k]. Reads the arrays several times, and waits for each. */
+cr_status cr_cl_cuda_ranks(const cr_cl_cuda_ask *ask, uint64_t *bits, cr_error *error);
 
 #endif

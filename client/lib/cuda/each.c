@@ -41,7 +41,7 @@ static void answer(void *user, size_t number, const cr_partial *partial) {
     const struct answers *a = user;
     const size_t op_count = a->ask->of->op_count;
     a->values[number] = cr_cl_values_new(op_count);
-    if (a->values[number] != NULL) cr_cl_cuda_set_values(a->ask, op_count, partial, a->values[number]);
+    if (a->values[number] != NULL) cr_cl_cuda_set_values(a->ask, op_count, partial, NULL, a->values[number]);
 }
 
 cured_status cured_cuda_reduce_each(const cured_cuda_ask *of, cured_values **values, cured_error *error) {

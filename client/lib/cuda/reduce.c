@@ -2,6 +2,7 @@
  *
  * Thread: any. Owner: a call is the program's until it is finished. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/lib/cuda/folds.h"
 #include "client/lib/error.h"
@@ -21,12 +22,30 @@ static cr_status finish(const cr_cl_cuda_ask *ask, size_t op_count, cr_cl_cuda_f
     cr_status status = cr_cl_cuda_folds_finish(folds, &partial, error);
     if (status == CR_OK && values == NULL) status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the values");
     if (status == CR_OK) {
-        cr_cl_cuda_set_values(ask, op_count, &partial, values);
+        cr_cl_cuda_set_values(ask, op_count, &partial, NULL, values);
         *out = values;
     } else {
         cured_values_free(values);
     }
     return status;
+}
+
+/* With ops by rank, which are read for first; other ops are folded then. */
+static cr_status reduce_ranked(const cr_cl_cuda_ask *ask, cured_values **out, cr_error *error) {
+    uint64_t bits[CURED_MAX_OPS];
+    cr_cl_cuda_folds folds;
+    cr_partial partial;
+    cr_status status = cr_cl_cuda_ranks(ask, bits, error);
+    cr_partial_init(&partial, ask->dtype, 0);
+    if (status == CR_OK && ask->needs.families != 0) {
+        status = cr_cl_cuda_folds_start(&folds, ask, error);
+        if (status == CR_OK) status = cr_cl_cuda_folds_finish(&folds, &partial, error);
+    }
+    if (status != CR_OK) return status;
+    *out = cr_cl_values_new(ask->of->op_count);
+    if (*out == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the values");
+    cr_cl_cuda_set_values(ask, ask->of->op_count, &partial, bits, *out);
+    return CR_OK;
 }
 
 cured_status cured_cuda_reduce(const cured_cuda_ask *of, cured_values **values, cured_error *error) {
@@ -35,6 +54,10 @@ cured_status cured_cuda_reduce(const cured_cuda_ask *of, cured_values **values, 
     cr_cl_cuda_folds folds;
     *values = NULL;
     cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_VALUES, &e);
+    if (status == CR_OK && ask.ranked) {
+        reduce_ranked(&ask, values, &e);
+        return cr_cl_give(error, &e, 0);
+    }
     if (status == CR_OK) status = cr_cl_cuda_folds_start(&folds, &ask, &e);
     if (status == CR_OK) finish(&ask, of->op_count, &folds, values, &e);
     return cr_cl_give(error, &e, 0);
@@ -46,6 +69,10 @@ cured_status cured_cuda_start(const cured_cuda_ask *of, cured_cuda_call **call, 
     *call = NULL;
     if (c == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the call");
     cr_status status = cr_cl_cuda_take(&c->ask, of, CR_CUDA_VALUES, &e);
+    if (status == CR_OK && c->ask.ranked)
+        status = cr_fail(&e, CR_UNIMPLEMENTED,
+                         "ops: medians and quantiles are found in several reads, each of which waits: ask "
+                         "cured_cuda_reduce for them");
     if (status == CR_OK) status = cr_cl_cuda_folds_start(&c->folds, &c->ask, &e);
     if (status == CR_OK) {
         c->op_count = of->op_count;
@@ -133,6 +160,17 @@ static cr_status check_places(const cr_cl_cuda_ask *ask, void *const *to, bool d
     return CR_OK;
 }
 
+/* Of the one output that there is. */
+static cr_status store_ranks(const cr_cl_cuda_ask *ask, void *const *results, cr_error *error) {
+    uint64_t bits[CURED_MAX_OPS];
+    const cr_status status = cr_cl_cuda_ranks(ask, bits, error);
+    for (size_t k = 0; k < ask->of->op_count && status == CR_OK; k++) {
+        const cr_finish_opts own = cr_finish_share(ask->ops[k], ask->dtype, &ask->finish, NULL);
+        memcpy(results[k], &bits[k], cr_dtype_size(cr_axis_dtype(ask->ops[k], ask->dtype, &own)));
+    }
+    return status;
+}
+
 cured_status cured_cuda_reduce_axis(const cured_cuda_ask *of, void *const *results, cured_error *error) {
     cr_error e = {CR_OK, ""};
     cr_cl_cuda_ask ask;
@@ -141,6 +179,8 @@ cured_status cured_cuda_reduce_axis(const cured_cuda_ask *of, void *const *resul
     if (status == CR_OK && cr_cl_cuda_by_offsets(&ask)) {
         const cr_gpu_segments segments = {axis_of(&ask, NULL), ask.offsets};
         ask.api->segments(&segments, of->stream, results, NULL, &e);
+    } else if (status == CR_OK && ask.ranked) {
+        store_ranks(&ask, results, &e);
     } else if (status == CR_OK && ask.shape.n == 0) {
         fill_empty(&ask, results, &e);
     } else if (status == CR_OK) {

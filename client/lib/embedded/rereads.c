@@ -6,19 +6,9 @@
 #include <string.h>
 
 #include "client/lib/embedded/embedded.h"
+#include "client/lib/options.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/order.h"
-
-/* Of all ops' items those of ops by rank; at: where these stand among all. */
-static uint32_t items_of(const cr_ask *ask, const cr_quantile_item *all, cr_quantile_item *items, uint32_t *at) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < ask->op_count; i++) {
-        if (cr_op_closing((cr_op)ask->ops[i]) != CR_CLOSING_ORDER) continue;
-        items[count] = all[i];
-        at[count++] = i;
-    }
-    return count;
-}
 
 /* Their answers' type. */
 static cr_dtype result_of(const cr_ask *ask) {
@@ -32,7 +22,7 @@ cr_status cr_local_rank(const cr_ask *ask, const cr_quantile_item *all, const cr
     cr_quantile_item items[CR_QUANTILE_ITEMS];
     uint64_t answers[CR_QUANTILE_ITEMS];
     uint32_t at[CR_QUANTILE_ITEMS];
-    const uint32_t count = items_of(ask, all, items, at);
+    const uint32_t count = cr_cl_ranked_items(ask->ops, ask->op_count, all, items, at);
     const cr_order order = {ask->dtype, result_of(ask), items, count, skips(ask)};
     const size_t bytes = cr_order_scratch(&order, elements);
     void *scratch = aligned_alloc(CR_LOCAL_ALIGNMENT, bytes + CR_LOCAL_ALIGNMENT);
@@ -76,7 +66,7 @@ cr_status cr_rereads_begin(cr_work *work, const cr_local_input *input, cr_error 
     cr_rereads *r = work->rereads = calloc(1, sizeof *r);
     if (r == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
     const cr_ask ask = cr_local_ask(call);
-    const uint32_t count = items_of(&ask, call->ranked->items, items, r->at);
+    const uint32_t count = cr_cl_ranked_items(ask.ops, ask.op_count, call->ranked->items, items, r->at);
     cr_quantile_begin(&r->state, ask.dtype, items, count, skips(&ask));
     r->once = once;
     if (once) r->state = call->ranked->asked;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "kernels/core/prod.h"
+#include "kernels/core/turns.h"
 #include "kernels/cpu/keys/state.h"
-#include "kernels/cpu/turns.h"
 
 /* The bits of an element; a bool is 0 or 1. */
 static uint64_t element(const uint8_t *p, cr_dtype dtype, size_t size) {

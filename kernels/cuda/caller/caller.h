@@ -12,6 +12,7 @@
 #define CURED_KERNELS_CUDA_CALLER_CALLER_H
 
 #include "kernels/core/mask.h"
+#include "kernels/core/quantile.h"
 #include "kernels/cuda/axis/linear.h"
 #include "kernels/cuda/gpu.h"
 #include "kernels/cuda/offsets/segments.h"
@@ -67,6 +68,9 @@ typedef struct cr_caller_api {
     cr_status (*linear)(const cr_caller_fold *fold, const cr_linear_to *to, cr_error *error);
     cr_status (*from_linear)(const cr_gpu_axis *axis, uint32_t families, const int64_t *sums, void *stream, void *wrong,
                              cr_error *error);
+    /* What the state's read counts of arrays of its type: cr_quantile_words(s) words of host memory. Waits. */
+    cr_status (*quantile)(const cr_quantile *s, const cr_caller_array *arrays, size_t count, void *stream,
+                          uint64_t *counts, cr_error *error);
     /* What is put in the stream `after` from now on waits for what is in `before` now. data: memory of that stream's device. */
     cr_status (*order)(const void *data, void *before, void *after, cr_error *error);
     void (*trim)(void);

@@ -1,6 +1,7 @@
 /* internal: what the files of libcured-cuda share. enter.c: whose stream, device and context a call is of. room.c: what each stream
  * has. call.c, each.c, list.c: folds. answers.c: answers along
  * an axis. enqueue.c: answers in device memory. segments.c: by offsets.
+ * quantile.c: by rank.
  *
  * A room is one stream's. Its mutex is held while work is put in the stream, so that the parts of two threads' calls do not mix; a
  * wait holds it only where the room's memory for answers is read.
@@ -160,6 +161,11 @@ cr_status cr_caller_each(const cr_gpu_fold *folds, size_t count, void *stream,
 
 /* Frees the memory of graphs that are gone. */
 void cr_caller_free_given_back(void);
+
+/* ---- quantile.c ---- */
+
+cr_status cr_caller_quantile(const cr_quantile *s, const cr_caller_array *arrays, size_t count, void *stream,
+                             uint64_t *counts, cr_error *error);
 
 /* What kernels along an axis take of it, and of a room. */
 cr_status cr_caller_check_axis(const cr_gpu_axis *axis, cr_error *error);

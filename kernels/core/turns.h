@@ -2,8 +2,8 @@
  * up once, for loops over many elements.
  *
  * Thread: any; a plain value. Owner: the caller. */
-#ifndef CURED_KERNELS_CPU_TURNS_H
-#define CURED_KERNELS_CPU_TURNS_H
+#ifndef CURED_KERNELS_CORE_TURNS_H
+#define CURED_KERNELS_CORE_TURNS_H
 
 #include "kernels/core/round.h"
 
