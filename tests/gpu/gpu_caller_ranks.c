@@ -57,6 +57,8 @@ void caller_check_ranks(void) {
         caller_cuda(cudaMemcpy(caller_run.device + offset, caller_run.host + offset, n * cured_dtype_size(dtype),
                                cudaMemcpyHostToDevice),
                     "copy");
+        caller_cuda(cudaDeviceSynchronize(),
+                    "synchronize"); /* streams that do not wait for the legacy one read it, too */
     }
     if (caller_draw(3) == 0) ops[count++] = CURED_OP_COUNT_NONZERO;
     if (caller_draw(4) == 0 && n != 0) ops[count++] = CURED_OP_MAX;

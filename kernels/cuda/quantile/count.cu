@@ -1,4 +1,5 @@
-/* count: counts the next bits of keys whose upper bits are sought, in bins that each block has in shared memory.
+/* count: counts the next bits of keys whose upper bits are sought, in bins that each block has in shared memory. Elements are taken as
+ * they lie: elements whose keys begin alike begin alike themselves, and which bin is which key's is asked when the bins are added up.
  *
  * Data whose elements are alike would have all lanes add to one bin, one after the other. So a thread counts elements that follow each
  * other in one bin by itself, and adds when another comes: constant and sorted data take as long as any. And there are copies of few bins,
@@ -7,65 +8,78 @@
 #include "kernels/cuda/quantile/quantile.h"
 #include "kernels/cuda/thread/simt.cuh"
 
-/* The smallest integer that holds a key. */
-template <int SIZE> struct cr_key_of { using type = uint32_t; };
-template <> struct cr_key_of<8> { using type = uint64_t; };
+/* The smallest integer that holds an element. */
+template <int SIZE> struct cr_quantile_key { using type = uint32_t; };
+template <> struct cr_quantile_key<8> { using type = uint64_t; };
 
-template <int SIZE> struct cr_quantile_counter {
-    using Key = typename cr_key_of<SIZE>::type;
+template <int SIZE, int MODE> struct cr_quantile_counter {
+    using Key = typename cr_quantile_key<SIZE>::type;
+    static constexpr int ELEMENTS = CR_GPU_VECTOR / SIZE;
     const cr_quantile_args &args;
     uint32_t *bins;
-    uint32_t run_at, run;      /* elements of a bin that are not added yet */
-    uint32_t nans_below, nans; /* of the first read; the second is of both signs */
+    const uint8_t *group_at; /* of many: of elements of two bytes, by the upper one */
+    const uint32_t lane;
+    uint32_t run_at, run;      /* elements of a bin that are not added yet; nobody's bin is behind the last */
+    uint32_t nans, nans_below; /* of all; the second have their sign set */
 
-    CR_DEVICE cr_quantile_counter(const cr_quantile_args &told, uint32_t *memory)
-        : args(told), bins(memory), run_at(0), run(0), nans_below(0), nans(0) {}
+    CR_DEVICE cr_quantile_counter(const cr_quantile_args &told, uint32_t *memory, const uint8_t *table)
+        : args(told), bins(memory), group_at(table), lane(threadIdx.x & (told.copies - 1)), run_at(CR_QUANTILE_SHARED), run(0), nans(0), nans_below(0) {}
 
-    CR_DEVICE void flush() {
-        if (run != 0) atomicAdd(&bins[run_at], run);
-        run = 0;
-    }
-    /* The group whose upper bits these are; as many as there are groups: none's. */
-    CR_DEVICE uint32_t group_of(Key upper) const {
-        if (args.groups == 1) return upper != (Key)args.upper[0];
-        uint32_t low = 0, high = args.groups;
-        while (low < high) {
-            const uint32_t middle = (low + high) / 2;
-            if ((Key)args.upper[middle] < upper) low = middle + 1;
-            else high = middle;
-        }
-        return low < args.groups && (Key)args.upper[low] == upper ? low : args.groups;
-    }
-    CR_DEVICE void element(Key bits) {
-        const Key top = (Key)args.turns.top;
-        if (args.is_bool) bits = bits != 0;
-        if (args.first) {
-            const bool nan = (bits & (Key)(top - 1)) > (Key)args.turns.last;
-            nans += nan;
-            nans_below += nan && (bits & top) != 0;
-        }
-        const Key key = bits ^ (Key)((bits & top) != 0 ? args.turns.with_sign : args.turns.without);
-        const Key left = key >> args.below;
-        const uint32_t group = args.first ? 0 : group_of(left >> args.bits);
-        const uint32_t digit = (uint32_t)left & ((1u << args.bits) - 1);
-        const uint32_t at = ((group << args.bits) + digit) * args.copies + (threadIdx.x & (args.copies - 1));
-        if (group == args.groups) return;
+    CR_DEVICE void flush() { atomicAdd(&bins[run_at], run); }
+    CR_DEVICE void put(uint32_t bin) {
+        const uint32_t at = bin * args.copies + lane;
         if (at != run_at) {
             flush();
             run_at = at;
+            run = 0;
         }
         run++;
     }
-    CR_DEVICE void vector(const uint4 &v) {
+    CR_DEVICE void element(Key bits) {
+        if constexpr (MODE == CR_QUANTILE_ALL) {
+            if (SIZE == 1 && args.is_bool) bits = bits != 0;
+            put((uint32_t)(bits >> args.below));
+        } else if constexpr (MODE == CR_QUANTILE_MANY) {
+            const uint32_t group = group_at[bits >> 8];
+            if (group != CR_QUANTILE_GROUPS) put((group << args.bits) + (uint32_t)(bits & 255));
+        } else {
+            const Key span = (Key)1 << (args.bits + args.below);
 #pragma unroll
-        for (unsigned e = 0; e < CR_GPU_VECTOR / SIZE; e++) element((Key)cr_element<SIZE>(v, e));
+            for (uint32_t g = 0; g < (MODE == CR_QUANTILE_ONE ? 1 : CR_QUANTILE_FEW); g++) {
+                const Key lower = bits - (Key)args.base[g];
+                if (lower >= span) continue;
+                put((g << args.bits) + (uint32_t)(lower >> args.below));
+                break;
+            }
+        }
+    }
+    CR_DEVICE bool is_nan(Key bits) const { return (bits & (Key)(args.turns.top - 1)) > (Key)args.turns.last; }
+    CR_DEVICE void look(Key bits) {
+        nans += is_nan(bits);
+        nans_below += is_nan(bits) && (bits & (Key)args.turns.top) != 0;
+    }
+    CR_DEVICE void vector(const uint4 &v) {
+        if (MODE == CR_QUANTILE_ALL && args.is_float) {
+            bool any = false;
+#pragma unroll
+            for (unsigned e = 0; e < ELEMENTS; e++) any |= is_nan((Key)cr_element<SIZE>(v, e));
+            if (any) {
+#pragma unroll
+                for (unsigned e = 0; e < ELEMENTS; e++) look((Key)cr_element<SIZE>(v, e));
+            }
+        }
+#pragma unroll
+        for (unsigned e = 0; e < ELEMENTS; e++) element((Key)cr_element<SIZE>(v, e));
     }
     /* What lies before and behind the body; of one block. */
     CR_DEVICE void singles() {
         const cr_fold_plan &plan = args.plan;
-        const uint64_t behind = plan.head + plan.vectors * (CR_GPU_VECTOR / SIZE);
-        for (uint32_t i = threadIdx.x; i < plan.head + plan.tail; i += CR_GPU_THREADS)
-            element((Key)cr_load_one<SIZE>(args.data + (i < plan.head ? i : behind + (i - plan.head)) * SIZE));
+        const uint64_t behind = plan.head + plan.vectors * ELEMENTS;
+        for (uint32_t i = threadIdx.x; i < plan.head + plan.tail; i += CR_GPU_THREADS) {
+            const Key bits = (Key)cr_load_one<SIZE>(args.data + (i < plan.head ? i : behind + (i - plan.head)) * SIZE);
+            if (MODE == CR_QUANTILE_ALL && args.is_float) look(bits);
+            element(bits);
+        }
     }
     CR_DEVICE void body() {
         const cr_fold_plan &plan = args.plan;
@@ -79,18 +93,33 @@ template <int SIZE> struct cr_quantile_counter {
                 if (j < count) vector(v[j]);
         }
     }
+    /* The key's digit of a bin. */
+    CR_DEVICE uint32_t digit_of(uint32_t bin) const {
+        const uint32_t mask = (1u << args.bits) - 1;
+        if (MODE != CR_QUANTILE_ALL) return bin ^ args.flip[bin >> args.bits];
+        const bool has_sign = (bin & (1u << (args.bits - 1))) != 0;
+        return bin ^ ((uint32_t)((has_sign ? args.turns.with_sign : args.turns.without) >> args.below) & mask);
+    }
 };
 
-template <int SIZE> __global__ void __launch_bounds__(CR_GPU_THREADS) cr_quantile_kernel(const __grid_constant__ cr_quantile_args args) {
-    __shared__ uint32_t bins[CR_QUANTILE_SHARED];
+template <int SIZE, int MODE> __global__ void __launch_bounds__(CR_GPU_THREADS) cr_quantile_kernel(const __grid_constant__ cr_quantile_args args) {
+    __shared__ uint32_t bins[CR_QUANTILE_SHARED + 1];
     const uint32_t count = args.groups << args.bits;
     for (uint32_t i = threadIdx.x; i < count * args.copies; i += CR_GPU_THREADS) bins[i] = 0;
+    __shared__ uint8_t group_at[256];
+    if (MODE == CR_QUANTILE_MANY) {
+        for (uint32_t i = threadIdx.x; i < 256; i += CR_GPU_THREADS) {
+            uint32_t group = 0;
+            while (group < args.groups && args.base[group] >> 8 != i) group++;
+            group_at[i] = (uint8_t)(group < args.groups ? group : (uint32_t)CR_QUANTILE_GROUPS);
+        }
+    }
     __syncthreads();
-    cr_quantile_counter<SIZE> counter(args, bins);
+    cr_quantile_counter<SIZE, MODE> counter(args, bins, group_at);
     counter.body();
     if (blockIdx.x == 0) counter.singles();
     counter.flush();
-    if (args.first) {
+    if (MODE == CR_QUANTILE_ALL && args.is_float) {
         const uint32_t all = __reduce_add_sync(CR_EVERYONE, counter.nans), below = __reduce_add_sync(CR_EVERYONE, counter.nans_below);
         if (threadIdx.x % CR_WARP == 0 && all != 0) {
             atomicAdd(&args.counts[CR_QUANTILE_BELOW], (unsigned long long)below);
@@ -101,20 +130,24 @@ template <int SIZE> __global__ void __launch_bounds__(CR_GPU_THREADS) cr_quantil
     for (uint32_t i = threadIdx.x; i < count; i += CR_GPU_THREADS) {
         unsigned long long sum = 0;
         for (uint32_t copy = 0; copy < args.copies; copy++) sum += bins[i * args.copies + copy];
-        if (sum != 0) atomicAdd(&args.counts[CR_QUANTILE_BINS + i], sum);
+        if (sum != 0) atomicAdd(&args.counts[CR_QUANTILE_BINS + counter.digit_of(i)], sum);
     }
 }
 
-extern "C" int cr_quantile_launch(const cr_quantile_args *args, uint32_t size, void *stream) {
+/* What there is of sizes and modes: types of one byte are read once, and of a read of 64-bit types each group is a launch. */
+extern "C" int cr_quantile_launch(const cr_quantile_args *args, uint32_t size, uint32_t mode, void *stream) {
     const uint32_t blocks = args->plan.blocks;
-    switch (size) {
-        case 1:
-            return CR_LAUNCH(cr_quantile_kernel<1>, blocks, CR_GPU_THREADS, stream, *args);
-        case 2:
-            return CR_LAUNCH(cr_quantile_kernel<2>, blocks, CR_GPU_THREADS, stream, *args);
-        case 4:
-            return CR_LAUNCH(cr_quantile_kernel<4>, blocks, CR_GPU_THREADS, stream, *args);
-        default:
-            return CR_LAUNCH(cr_quantile_kernel<8>, blocks, CR_GPU_THREADS, stream, *args);
-    }
+#define CASE(bytes, how) \
+    if (size == bytes && mode == how) return CR_LAUNCH((cr_quantile_kernel<bytes, how>), blocks, CR_GPU_THREADS, stream, *args);
+    CASE(1, CR_QUANTILE_ALL)
+    CASE(2, CR_QUANTILE_ALL)
+    CASE(2, CR_QUANTILE_ONE)
+    CASE(2, CR_QUANTILE_MANY)
+    CASE(4, CR_QUANTILE_ALL)
+    CASE(4, CR_QUANTILE_ONE)
+    CASE(4, CR_QUANTILE_SOME)
+    CASE(8, CR_QUANTILE_ALL)
+    CASE(8, CR_QUANTILE_ONE)
+#undef CASE
+    return 1; /* cudaErrorInvalidValue: the plan of groups and these rows do not agree */
 }

@@ -1,4 +1,4 @@
-/* quantile: what one read of quantiles (kernels/core/quantile.h) counts of an array in device memory: a kernel for each width of elements.
+/* quantile: what one read of quantiles (kernels/core/quantile.h) counts of an array in device memory.
  *
  * Thread: the stream's, of which the launch is put in it. Owner: the caller owns the array and the counts. */
 #ifndef CURED_KERNELS_CUDA_QUANTILE_QUANTILE_H
@@ -9,7 +9,10 @@
 #include "kernels/cuda/plan/shapes.h"
 
 /* Bins that a block has in shared memory: of several groups, or several copies of those of a few. */
-enum { CR_QUANTILE_SHARED = 8192, CR_QUANTILE_GROUPS = 32 };
+enum { CR_QUANTILE_SHARED = 8192, CR_QUANTILE_GROUPS = 32, CR_QUANTILE_FEW = 4 };
+
+/* Which elements a read counts: all; those of one group; of a few; of up to CR_QUANTILE_GROUPS. */
+enum { CR_QUANTILE_ALL, CR_QUANTILE_ONE, CR_QUANTILE_SOME, CR_QUANTILE_MANY };
 
 typedef struct cr_quantile_args {
     const uint8_t *data;
@@ -17,9 +20,12 @@ typedef struct cr_quantile_args {
     unsigned long long *counts; /* as cr_quantile_words() says; its bins begin with the first group's here */
     cr_turns turns;
     uint32_t bits, below;
-    uint32_t groups, copies; /* groups · 2^bits · copies are CR_QUANTILE_SHARED at most; copies is a power of two */
-    bool first, is_bool;     /* first: the read that counts NaNs, too */
-    uint64_t upper[CR_QUANTILE_GROUPS];
+    uint32_t groups, copies; /* groups · 2^bits · copies are CR_QUANTILE_SHARED at most */
+    bool is_float, is_bool;
+    /* Of group g: the elements, as they lie in memory, are base[g] and what their lower bits say; of those the ones that are counted are a
+     * key's but for flip[g]. Of a few groups that are fewer, the last ones are the first again. */
+    uint64_t base[CR_QUANTILE_GROUPS];
+    uint32_t flip[CR_QUANTILE_GROUPS];
 } cr_quantile_args;
 
 /* Adds what the state's read counts of n elements to counts, in device memory; gives a cudaError_t. */
@@ -30,6 +36,6 @@ int cr_quantile_count(const cr_quantile *s, const void *data, uint64_t n, unsign
 extern "C"
 #endif
     int
-    cr_quantile_launch(const cr_quantile_args *args, uint32_t size, void *stream);
+    cr_quantile_launch(const cr_quantile_args *args, uint32_t size, uint32_t mode, void *stream);
 
 #endif
