@@ -57,7 +57,7 @@ cured_status cured_cuda_count(const cured_cuda_ask *of, uint64_t *counts, size_t
     cr_quantile s;
     cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_COUNT, &e);
     if (status == CR_OK) status = cr_cl_take_options(of->options, &o, &e);
-    if (status == CR_OK && (o.asked == NULL || of->op_count != 1 || ask.ops[0] != CR_OP_MEDIAN))
+    if (status == CR_OK && (o.asked == NULL || of->op_count != 1 || !ask.ranked))
         status = cr_fail(&e, CR_INVALID_ARGUMENT, "asked: it must be there, and goes with the op median alone");
     if (status == CR_OK) status = cr_quantile_unpack(&s, o.asked->data, o.asked->bytes, &e);
     if (status == CR_OK && s.dtype != ask.dtype)
