@@ -7,6 +7,7 @@
 #include "kernels/core/finish.h"
 #include "kernels/core/key.h"
 #include "kernels/core/round.h"
+#include "kernels/core/turns.h"
 
 static const char *const methods[] = {
 #define CR_QUANTILE_METHOD(symbol, id, name) [id] = name,
@@ -210,6 +211,38 @@ bool cr_quantile_next(cr_quantile *s, const uint64_t *counts) {
     s->bits = last ? 0 : bits_of(s->dtype)[s->read];
     s->below -= s->bits;
     return !last;
+}
+
+bool cr_quantile_next_of(cr_quantile *s, const uint64_t *counts, uint64_t *left) {
+    uint64_t before[CR_QUANTILE_RANKS];
+    const uint32_t bits = s->bits, groups = s->groups;
+    memcpy(before, s->upper, groups * sizeof before[0]);
+    const bool first = s->read == 0, more = cr_quantile_next(s, counts);
+    *left = 0;
+    for (uint32_t i = 0; more && i < s->groups; i++) {
+        const uint64_t known = s->upper[i] >> bits, bin = s->upper[i] & (((uint64_t)1 << bits) - 1);
+        uint32_t g = 0;
+        while (!first && g + 1 < groups && before[g] != known) g++;
+        *left += counts[CR_QUANTILE_BINS + ((size_t)g << bits) + bin];
+    }
+    return more;
+}
+
+void cr_quantile_count_few(const cr_quantile *s, uint64_t *counts, const void *data, uint64_t n) {
+    const size_t size = cr_dtype_size(s->dtype);
+    const cr_turns t = cr_turns_of(s->dtype);
+    const uint64_t mask = ((uint64_t)1 << s->bits) - 1;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t bits = 0;
+        uint32_t g = 0;
+        memcpy(&bits, (const uint8_t *)data + i * size, size); /* little-endian, as all that has folds */
+        if (s->dtype == CR_BOOL) bits = bits != 0;
+        if (s->read == 0) counts[CR_QUANTILE_SEEN]++;
+        if (s->read == 0 && !cr_turns_number(&t, bits)) counts[bits & t.top ? CR_QUANTILE_BELOW : CR_QUANTILE_ABOVE]++;
+        const uint64_t digits = cr_turned(&t, bits) >> s->below;
+        while (s->read != 0 && g < s->groups && s->upper[g] != digits >> s->bits) g++;
+        if (g < s->groups) counts[CR_QUANTILE_BINS + ((size_t)g << s->bits) + (digits & mask)]++;
+    }
 }
 
 uint64_t cr_quantile_finish(const cr_quantile *s, uint32_t i, cr_dtype result) {

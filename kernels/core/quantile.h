@@ -82,8 +82,12 @@ size_t cr_quantile_pack(const cr_quantile *s, uint8_t *out);
 cr_status cr_quantile_unpack(cr_quantile *s, const uint8_t *data, size_t bytes, cr_error *error);
 /* Adds from to into, to which other threads may add at the same time. */
 void cr_quantile_merge(const cr_quantile *s, uint64_t *into, const uint64_t *from);
+/* Adds what this read counts of n elements, at any alignment, one by one: for few of them. */
+void cr_quantile_count_few(const cr_quantile *s, uint64_t *counts, const void *data, uint64_t n);
 /* The read is over, and these are its counts. False: it was the last. */
 bool cr_quantile_next(cr_quantile *s, const uint64_t *counts);
+/* The same; *left: how many elements the next read is about. */
+bool cr_quantile_next_of(cr_quantile *s, const uint64_t *counts, uint64_t *left);
 /* The bits of item i's answer in float type result. */
 uint64_t cr_quantile_finish(const cr_quantile *s, uint32_t i, cr_dtype result);
 /* How many reads a type takes. */

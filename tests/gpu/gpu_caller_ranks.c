@@ -2,6 +2,7 @@
  * beside other ops, of every type, with many shares and methods.
  *
  * Thread: one. Owner: test_gpu_caller.c, of caller_run. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/gpu/gpu_caller.h"
@@ -40,6 +41,32 @@ static size_t cut(cured_cuda_array parts[PARTS], const cured_cuda_array *whole) 
     return PARTS;
 }
 
+/* The same by a search, whose counts are the GPU's however short the array is. */
+static void check_search(const cured_cuda_array *whole, const cured_op *ops, size_t count, const cured_options *options,
+                         uint64_t offset) {
+    static const cured_op median = CURED_OP_MEDIAN;
+    cured_options asks = CURED_OPTIONS_INIT;
+    cured_search *search;
+    cured_values *values;
+    cured_error error;
+    size_t words;
+    caller_good(cured_search_begin(whole->dtype, ops, count, options, &search, &error), &error, "search");
+    for (;;) {
+        const cured_bytes asked = cured_search_asked(search, &words);
+        if (words == 0) break;
+        asks.asked = &asked;
+        const cured_cuda_ask ask = caller_ask(whole, 1, &median, 1, &asks);
+        uint64_t *counts = malloc(words * sizeof counts[0]);
+        caller_good(cured_cuda_count(&ask, counts, words, &error), &error, "count");
+        caller_good(cured_search_next(search, counts, words, &error), &error, "next");
+        free(counts);
+    }
+    caller_good(cured_search_values(search, &values, &error), &error, "values");
+    caller_compare("search", whole->dtype, ops, count, caller_run.host + offset, whole->count, options, values, offset);
+    cured_values_free(values);
+    cured_search_free(search);
+}
+
 void caller_check_ranks(void) {
     cured_dtype dtype;
     uint64_t offset;
@@ -52,6 +79,7 @@ void caller_check_ranks(void) {
     const cured_cuda_array whole = {caller_run.device + offset, n, dtype};
     cured_options options = CURED_OPTIONS_INIT;
     size_t count = draw_ranks(ops, shares);
+    const size_t ranked = count;
     if (n >= 3 && caller_draw(3) == 0) {
         flatten(caller_run.host + offset, n, dtype);
         caller_cuda(cudaMemcpy(caller_run.device + offset, caller_run.host + offset, n * cured_dtype_size(dtype),
@@ -77,4 +105,5 @@ void caller_check_ranks(void) {
     caller_good(cured_cuda_reduce(&ask, &values, &error), &error, "ranks");
     caller_compare("ranks", dtype, ops, count, caller_run.host + offset, n, &options, values, offset);
     cured_values_free(values);
+    if (caller_draw(2)) check_search(&whole, ops, ranked, &options, offset);
 }

@@ -1,33 +1,12 @@
 /* ranks: medians and quantiles of device memory: the GPU counts, and the host says what is counted next (kernels/core/quantile.h).
  *
  * Thread: any. Owner: whoever asks. */
-#include <stdlib.h>
-
 #include "client/lib/cuda/ask.h"
 #include "client/lib/error.h"
 #include "client/lib/options.h"
 
-static cr_status read_once(const cr_cl_cuda_ask *ask, const cr_quantile *s, uint64_t *counts, cr_error *error) {
-    const cr_caller_array *arrays = (const cr_caller_array *)(const void *)ask->of->arrays;
-    return ask->api->quantile(s, arrays, ask->of->array_count, ask->of->stream, counts, error);
-}
-
-/* Reads until all ranks are found. */
-static cr_status search(const cr_cl_cuda_ask *ask, cr_quantile *s, cr_error *error) {
-    uint64_t *counts = NULL;
-    bool more = true;
-    cr_status status = CR_OK;
-    while (more && status == CR_OK) {
-        free(counts);
-        counts = malloc(cr_quantile_words(s) * sizeof counts[0]);
-        if (counts == NULL)
-            status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %zu counts", cr_quantile_words(s));
-        else
-            status = read_once(ask, s, counts, error);
-        if (status == CR_OK) more = cr_quantile_next(s, counts);
-    }
-    free(counts);
-    return status;
+static const cr_caller_array *arrays_of(const cr_cl_cuda_ask *ask) {
+    return (const cr_caller_array *)(const void *)ask->of->arrays;
 }
 
 cr_status cr_cl_cuda_ranks(const cr_cl_cuda_ask *ask, uint64_t *bits, cr_error *error) {
@@ -41,7 +20,7 @@ cr_status cr_cl_cuda_ranks(const cr_cl_cuda_ask *ask, uint64_t *bits, cr_error *
     if (status != CR_OK) return status;
     const uint32_t count = cr_cl_ranked_items(ask->numbers, ask->of->op_count, all, items, at);
     cr_quantile_begin(&s, ask->dtype, items, count, ask->finish.nan == CR_NAN_SKIP);
-    status = search(ask, &s, error);
+    status = ask->api->search(&s, arrays_of(ask), ask->of->array_count, ask->of->stream, error);
     for (uint32_t i = 0; i < count && status == CR_OK; i++) {
         const cr_op op = ask->ops[at[i]];
         const cr_finish_opts own = cr_finish_share(op, ask->dtype, &ask->finish, NULL);
@@ -66,6 +45,6 @@ cured_status cured_cuda_count(const cured_cuda_ask *of, uint64_t *counts, size_t
     if (status == CR_OK && count != cr_quantile_words(&s))
         status = cr_fail(&e, CR_INVALID_ARGUMENT, "counts: there is room for %zu, and %zu are asked", count,
                          cr_quantile_words(&s));
-    if (status == CR_OK) read_once(&ask, &s, counts, &e);
+    if (status == CR_OK) ask.api->quantile(&s, arrays_of(&ask), of->array_count, of->stream, counts, &e);
     return cr_cl_give(error, &e, 0);
 }

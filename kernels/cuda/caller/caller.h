@@ -68,6 +68,8 @@ typedef struct cr_caller_api {
     cr_status (*linear)(const cr_caller_fold *fold, const cr_linear_to *to, cr_error *error);
     cr_status (*from_linear)(const cr_gpu_axis *axis, uint32_t families, const int64_t *sums, void *stream, void *wrong,
                              cr_error *error);
+    /* All reads of a state that has begun, of arrays of its type: it may be finished. Waits. */
+    cr_status (*search)(cr_quantile *s, const cr_caller_array *arrays, size_t count, void *stream, cr_error *error);
     /* What the state's read counts of arrays of its type: cr_quantile_words(s) words of host memory. Waits. */
     cr_status (*quantile)(const cr_quantile *s, const cr_caller_array *arrays, size_t count, void *stream,
                           uint64_t *counts, cr_error *error);

@@ -164,6 +164,7 @@ void cr_caller_free_given_back(void);
 
 /* ---- quantile.c ---- */
 
+cr_status cr_caller_search(cr_quantile *s, const cr_caller_array *arrays, size_t count, void *stream, cr_error *error);
 cr_status cr_caller_quantile(const cr_quantile *s, const cr_caller_array *arrays, size_t count, void *stream,
                              uint64_t *counts, cr_error *error);
 

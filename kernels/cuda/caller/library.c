@@ -21,6 +21,7 @@ __attribute__((visibility("default"))) const cr_caller_api *cured_cuda_library(v
         .segments = cr_caller_segments,
         .linear = cr_caller_linear,
         .from_linear = cr_caller_from_linear,
+        .search = cr_caller_search,
         .quantile = cr_caller_quantile,
         .order = cr_caller_order,
         .trim = cr_caller_trim,

@@ -12,6 +12,23 @@
 template <int SIZE> struct cr_quantile_key { using type = uint32_t; };
 template <> struct cr_quantile_key<8> { using type = uint64_t; };
 
+/* A block's vectors of an array, and of one block what lies before and behind them. */
+template <int SIZE, class Vector, class Single>
+CR_DEVICE void cr_quantile_each(const uint8_t *data, const cr_fold_plan &plan, const Vector &vector, const Single &single) {
+    const uint4 *from = reinterpret_cast<const uint4 *>(data + (uint64_t)plan.head * SIZE - plan.shift);
+    const uint64_t first = blockIdx.x * plan.per_block, end = min(plan.vectors, first + plan.per_block);
+    for (uint64_t at = first + threadIdx.x; at < end; at += CR_GPU_FEWER * CR_GPU_THREADS) {
+        uint4 v[CR_GPU_FEWER];
+        const uint32_t count = cr_load<CR_GPU_FEWER>(v, from, plan.shift, at, end);
+#pragma unroll
+        for (uint32_t j = 0; j < CR_GPU_FEWER; j++)
+            if (j < count) vector(v[j]);
+    }
+    const uint64_t behind = plan.head + plan.vectors * (CR_GPU_VECTOR / SIZE);
+    for (uint32_t i = threadIdx.x; blockIdx.x == 0 && i < plan.head + plan.tail; i += CR_GPU_THREADS)
+        single(cr_load_one<SIZE>(data + (i < plan.head ? i : behind + (i - plan.head)) * SIZE));
+}
+
 template <int SIZE, int MODE> struct cr_quantile_counter {
     using Key = typename cr_quantile_key<SIZE>::type;
     static constexpr int ELEMENTS = CR_GPU_VECTOR / SIZE;
@@ -71,27 +88,9 @@ template <int SIZE, int MODE> struct cr_quantile_counter {
 #pragma unroll
         for (unsigned e = 0; e < ELEMENTS; e++) element((Key)cr_element<SIZE>(v, e));
     }
-    /* What lies before and behind the body; of one block. */
-    CR_DEVICE void singles() {
-        const cr_fold_plan &plan = args.plan;
-        const uint64_t behind = plan.head + plan.vectors * ELEMENTS;
-        for (uint32_t i = threadIdx.x; i < plan.head + plan.tail; i += CR_GPU_THREADS) {
-            const Key bits = (Key)cr_load_one<SIZE>(args.data + (i < plan.head ? i : behind + (i - plan.head)) * SIZE);
-            if (MODE == CR_QUANTILE_ALL && args.is_float) look(bits);
-            element(bits);
-        }
-    }
-    CR_DEVICE void body() {
-        const cr_fold_plan &plan = args.plan;
-        const uint4 *from = reinterpret_cast<const uint4 *>(args.data + (uint64_t)plan.head * SIZE - plan.shift);
-        const uint64_t first = blockIdx.x * plan.per_block, end = min(plan.vectors, first + plan.per_block);
-        for (uint64_t at = first + threadIdx.x; at < end; at += CR_GPU_FEWER * CR_GPU_THREADS) {
-            uint4 v[CR_GPU_FEWER];
-            const uint32_t count = cr_load<CR_GPU_FEWER>(v, from, plan.shift, at, end);
-#pragma unroll
-            for (uint32_t j = 0; j < CR_GPU_FEWER; j++)
-                if (j < count) vector(v[j]);
-        }
+    CR_DEVICE void single(uint64_t bits) {
+        if (MODE == CR_QUANTILE_ALL && args.is_float) look((Key)bits);
+        element((Key)bits);
     }
     /* The key's digit of a bin. */
     CR_DEVICE uint32_t digit_of(uint32_t bin) const {
@@ -116,8 +115,8 @@ template <int SIZE, int MODE> __global__ void __launch_bounds__(CR_GPU_THREADS) 
     }
     __syncthreads();
     cr_quantile_counter<SIZE, MODE> counter(args, bins, group_at);
-    counter.body();
-    if (blockIdx.x == 0) counter.singles();
+    cr_quantile_each<SIZE>(
+        args.data, args.plan, [&](const uint4 &v) { counter.vector(v); }, [&](uint64_t bits) { counter.single(bits); });
     counter.flush();
     if (MODE == CR_QUANTILE_ALL && args.is_float) {
         const uint32_t all = __reduce_add_sync(CR_EVERYONE, counter.nans), below = __reduce_add_sync(CR_EVERYONE, counter.nans_below);
@@ -150,4 +149,27 @@ extern "C" int cr_quantile_launch(const cr_quantile_args *args, uint32_t size, u
     CASE(8, CR_QUANTILE_ONE)
 #undef CASE
     return 1; /* cudaErrorInvalidValue: the plan of groups and these rows do not agree */
+}
+
+template <int SIZE> __global__ void __launch_bounds__(CR_GPU_THREADS) cr_quantile_gather_kernel(const __grid_constant__ cr_quantile_gather_args args) {
+    using Key = typename cr_quantile_key<SIZE>::type;
+    const auto put = [&](uint64_t bits) {
+        for (uint32_t g = 0; g < args.groups; g++) {
+            if ((Key)((Key)bits - (Key)args.base[g]) >= (Key)args.span) continue;
+            const unsigned long long at = atomicAdd(args.to, 1ull);
+            if (at < args.room) reinterpret_cast<Key *>(args.to + 1)[at] = (Key)bits;
+        }
+    };
+    cr_quantile_each<SIZE>(
+        args.data, args.plan,
+        [&](const uint4 &v) {
+#pragma unroll
+            for (unsigned e = 0; e < CR_GPU_VECTOR / SIZE; e++) put(cr_element<SIZE>(v, e));
+        },
+        put);
+}
+
+extern "C" int cr_quantile_gather_launch(const cr_quantile_gather_args *args, uint32_t size, void *stream) {
+    if (size == 4) return CR_LAUNCH(cr_quantile_gather_kernel<4>, args->plan.blocks, CR_GPU_THREADS, stream, *args);
+    return CR_LAUNCH(cr_quantile_gather_kernel<8>, args->plan.blocks, CR_GPU_THREADS, stream, *args);
 }

@@ -28,6 +28,22 @@ typedef struct cr_quantile_args {
     uint32_t flip[CR_QUANTILE_GROUPS];
 } cr_quantile_args;
 
+/* Elements that are sought go to `to` from its second word on, in any order, room of them at most; its first counts them. */
+typedef struct cr_quantile_gather_args {
+    const uint8_t *data;
+    cr_fold_plan plan;
+    unsigned long long *to;
+    uint64_t room, span; /* span: of base[g] the elements below base[g] + span are sought */
+    uint32_t groups;
+    uint64_t base[CR_QUANTILE_RANKS];
+} cr_quantile_gather_args;
+
+/* Whether so many elements that are sought are gathered, in place of the reads that are left. */
+bool cr_quantile_gathers(const cr_quantile *s, uint64_t left);
+/* Gathers them from n elements, behind what `to` has. */
+int cr_quantile_gather(const cr_quantile *s, const void *data, uint64_t n, unsigned long long *to, uint64_t room,
+                       uint32_t multiprocessors, void *stream);
+
 /* Adds what the state's read counts of n elements to counts, in device memory; gives a cudaError_t. */
 int cr_quantile_count(const cr_quantile *s, const void *data, uint64_t n, unsigned long long *counts,
                       uint32_t multiprocessors, void *stream);
@@ -37,5 +53,10 @@ extern "C"
 #endif
     int
     cr_quantile_launch(const cr_quantile_args *args, uint32_t size, uint32_t mode, void *stream);
+#if defined(__cplusplus)
+extern "C"
+#endif
+    int
+    cr_quantile_gather_launch(const cr_quantile_gather_args *args, uint32_t size, void *stream);
 
 #endif
