@@ -228,21 +228,31 @@ bool cr_quantile_next_of(cr_quantile *s, const uint64_t *counts, uint64_t *left)
     return more;
 }
 
-void cr_quantile_count_few(const cr_quantile *s, uint64_t *counts, const void *data, uint64_t n) {
-    const size_t size = cr_dtype_size(s->dtype);
+/* Elements of `size` bytes, which is known where this is called: little-endian, as all that has folds. */
+static inline __attribute__((always_inline)) void count_few(const cr_quantile *s, uint64_t *counts, const uint8_t *p,
+                                                            uint64_t n, size_t size) {
     const cr_turns t = cr_turns_of(s->dtype);
     const uint64_t mask = ((uint64_t)1 << s->bits) - 1;
-    for (uint64_t i = 0; i < n; i++) {
+    uint64_t *const bins = counts + CR_QUANTILE_BINS;
+    for (uint64_t i = 0; i < n; i++, p += size) {
         uint64_t bits = 0;
         uint32_t g = 0;
-        memcpy(&bits, (const uint8_t *)data + i * size, size); /* little-endian, as all that has folds */
+        memcpy(&bits, p, size);
         if (s->dtype == CR_BOOL) bits = bits != 0;
-        if (s->read == 0) counts[CR_QUANTILE_SEEN]++;
         if (s->read == 0 && !cr_turns_number(&t, bits)) counts[bits & t.top ? CR_QUANTILE_BELOW : CR_QUANTILE_ABOVE]++;
         const uint64_t digits = cr_turned(&t, bits) >> s->below;
         while (s->read != 0 && g < s->groups && s->upper[g] != digits >> s->bits) g++;
-        if (g < s->groups) counts[CR_QUANTILE_BINS + ((size_t)g << s->bits) + (digits & mask)]++;
+        if (g < s->groups) bins[((size_t)g << s->bits) + (digits & mask)]++;
     }
+}
+
+void cr_quantile_count_few(const cr_quantile *s, uint64_t *counts, const void *data, uint64_t n) {
+    if (s->read == 0) counts[CR_QUANTILE_SEEN] += n;
+    const size_t size = cr_dtype_size(s->dtype);
+    if (size == 1) count_few(s, counts, data, n, 1);
+    if (size == 2) count_few(s, counts, data, n, 2);
+    if (size == 4) count_few(s, counts, data, n, 4);
+    if (size == 8) count_few(s, counts, data, n, 8);
 }
 
 uint64_t cr_quantile_finish(const cr_quantile *s, uint32_t i, cr_dtype result) {

@@ -44,6 +44,13 @@ START_TEST(it_may_be_of_another_version) {
 }
 END_TEST
 
+START_TEST(it_may_be_of_another_build) {
+    setenv("CURED_CUDA_LIBRARY", getenv("CURED_OTHER_BUILD"), 1);
+    ck_assert_int_eq(ask(), CURED_UNAVAILABLE);
+    ck_assert_msg(says("is of another build of cured " CURED_VERSION), "%s", error.text);
+}
+END_TEST
+
 START_TEST(it_may_be_something_else) {
     setenv("CURED_CUDA_LIBRARY", "libm.so.6", 1);
     ck_assert_int_eq(ask(), CURED_UNAVAILABLE);
@@ -190,6 +197,7 @@ END_TEST
 CR_CHECK_MAIN("double/caller_library") {
     tcase_add_test(tc, it_may_be_missing);
     tcase_add_test(tc, it_may_be_of_another_version);
+    tcase_add_test(tc, it_may_be_of_another_build);
     tcase_add_test(tc, it_may_be_something_else);
     tcase_add_test(tc, a_made_up_name_is_not_believed);
     tcase_add_test(tc, its_version_is_told);

@@ -77,9 +77,9 @@ CURED_API bool cured_cuda_done(cured_cuda_call *call);
 CURED_API cured_status cured_cuda_finish(cured_cuda_call *call, cured_values **values, cured_error *error);
 
 /* Medians and quantiles are found in several reads: 1 of types of 8 bits, 2 of 16, 3 of 32, 5 of 64; of more than four different places
- * of 32 bits (one of 64) each read but the first goes by four (one). Each read ends with a wait. They are answered by cured_cuda_reduce() of
- * whole arrays of one dtype without a mask, beside other ops, and by cured_cuda_reduce_axis() alone along an axis of one output; elsewhere in
- * this header they are UNIMPLEMENTED. */
+ * of 32 bits (one of 64) each read but the first goes by four (one). Once few elements are left they come to the host. Each read ends with
+ * a wait. They are answered by cured_cuda_reduce() of whole arrays of one dtype without a mask, beside other ops, and by
+ * cured_cuda_reduce_axis() alone along an axis of one output; elsewhere in this header they are UNIMPLEMENTED. */
 
 /* What a search (cured.h, "Searches") asks of the arrays, which are of its dtype: ask->ops is median alone, ask->options->asked the bytes of
  * cured_search_asked(), and count what that said. counts is filled, and may be added to those of other parts. Waits. */

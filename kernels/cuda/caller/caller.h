@@ -40,10 +40,10 @@ typedef struct cr_caller_fold {
 typedef struct cr_caller_call cr_caller_call;
 
 typedef struct cr_caller_api {
-    const char *version;             /* of the library; who loads it has the same, or does not go on */
-    const char *runtime;             /* of CUDA's, such as "13.0" */
-    size_t partial_bytes, gpu_bytes; /* of cr_partial and cr_gpu_api, which both must see alike */
-    const cr_gpu_api *gpu;           /* a daemon's */
+    const char *version;                        /* of the library; who loads it has the same, or does not go on */
+    const char *runtime;                        /* of CUDA's, such as "13.0" */
+    size_t partial_bytes, gpu_bytes, api_bytes; /* of cr_partial, cr_gpu_api and this, which both must see alike */
+    const cr_gpu_api *gpu;                      /* a daemon's */
     void (*ladder)(const cr_ladder_functions *functions); /* gives gpu->kernel its kernels: before a device is open */
     /* Enqueues; the arrays are read when the stream comes to them. */
     cr_status (*start)(const cr_caller_fold *fold, cr_caller_call **call, cr_error *error);

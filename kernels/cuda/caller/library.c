@@ -10,6 +10,7 @@ __attribute__((visibility("default"))) const cr_caller_api *cured_cuda_library(v
         .runtime = runtime,
         .partial_bytes = sizeof(cr_partial),
         .gpu_bytes = sizeof(cr_gpu_api),
+        .api_bytes = sizeof(cr_caller_api),
         .gpu = &cr_cuda,
         .ladder = cr_caller_ladder,
         .start = cr_caller_start,

@@ -40,10 +40,13 @@ const cr_caller_api *cr_caller_load(const char *version, cr_error *error) {
     *(void **)&symbol = dlsym(library, CR_CALLER_SYMBOL);
     const cr_caller_api *found = symbol != NULL ? symbol() : NULL;
     if (found != NULL && strcmp(found->version, version) == 0 && found->partial_bytes == sizeof(cr_partial) &&
-        found->gpu_bytes == sizeof(cr_gpu_api))
+        found->gpu_bytes == sizeof(cr_gpu_api) && found->api_bytes == sizeof(cr_caller_api))
         return found;
     if (found == NULL)
         cr_fail(error, CR_FAILED_PRECONDITION, "%s is no libcured-cuda: it lacks %s", name, CR_CALLER_SYMBOL);
+    else if (strcmp(found->version, version) == 0)
+        cr_fail(error, CR_FAILED_PRECONDITION, "%s is of another build of cured %s: install both from one build", name,
+                version);
     else
         cr_fail(error, CR_FAILED_PRECONDITION, "%s is of cured %s, and this is %s: install one version of both", name,
                 found->version, version);

@@ -13,7 +13,7 @@
 #include "kernels/cuda/caller/internal.h"
 #include "kernels/cuda/quantile/quantile.h"
 
-enum { SHORT_BYTES = 16 * 1024, SHORT_ARRAYS = 8 };
+enum { SHORT = 2048, SHORT_ARRAYS = 8 }; /* elements, which the host finds in some µs */
 
 typedef struct source {
     const cr_caller_array *arrays;
@@ -67,9 +67,7 @@ static cr_status search_here(cr_quantile *s, const void *data, uint64_t n, cr_er
     return CR_OK;
 }
 
-static bool is_short(const cr_quantile *s, source from) {
-    return from.count <= SHORT_ARRAYS && elements_of(from) <= SHORT_BYTES / cr_dtype_size(s->dtype);
-}
+static bool is_short(source from) { return from.count <= SHORT_ARRAYS && elements_of(from) <= SHORT; }
 
 static cr_status search_short(cr_room *room, const cr_visit *visit, cr_quantile *s, source from, cr_error *error) {
     const size_t size = cr_dtype_size(s->dtype);
@@ -109,7 +107,7 @@ static cr_status search_gathered(cr_room *room, const cr_visit *visit, cr_quanti
 static cr_status search(cr_room *room, const cr_visit *visit, cr_quantile *s, source from, cr_error *error) {
     cr_status status = CR_OK;
     bool more = true;
-    if (is_short(s, from)) return search_short(room, visit, s, from, error);
+    if (is_short(from)) return search_short(room, visit, s, from, error);
     while (more && status == CR_OK) {
         uint64_t *counts = malloc(cr_quantile_words(s) * sizeof counts[0]), left = UINT64_MAX;
         if (counts == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for counts");
