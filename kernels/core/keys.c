@@ -22,7 +22,12 @@ cr_status cr_keys_check(const cr_keys *keys, cr_dtype dtype, cr_error *error) {
     if (keys->count > input / cr_dtype_size(dtype) / keys->columns || keys->count > input / cr_dtype_size(keys->dtype))
         return cr_fail(error, CR_INVALID_ARGUMENT, "keys: %" PRIu64 " rows of %" PRIu64 " columns are too many",
                        keys->count, keys->columns);
-    if (keys->columns > state / CELL_BYTES || keys->groups > state / CELL_BYTES / keys->columns)
+    if (keys->columns > state / CELL_BYTES)
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                       "columns: the state of a group of %" PRIu64 " columns takes more than %" PRIu64
+                       " bytes, the limit; reduce some columns at a time",
+                       keys->columns, state);
+    if (keys->groups > state / CELL_BYTES / keys->columns)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
                        "groups: the states of %" PRIu64 " groups of %" PRIu64 " columns take more than %" PRIu64
                        " bytes, the limit; reduce some groups at a time (drop leaves the others out)",

@@ -117,6 +117,12 @@ START_TEST(bounded) {
     keys.groups = 4;
     keys.columns = UINT64_MAX;
     ck_assert_int_eq(cr_by_key_new(&spec, &keys, wants, &by_key, &error), CR_INVALID_ARGUMENT);
+    keys.columns = (uint64_t)1 << 40;
+    for (keys.groups = 0; keys.groups < 2; keys.groups++) {
+        ck_assert_int_eq(cr_by_key_new(&spec, &keys, wants, &by_key, &error), CR_RESOURCE_EXHAUSTED);
+        ck_assert_msg(strncmp(error.text, "columns: the state of a group of 1099511627776 columns", 54) == 0, "%s",
+                      error.text);
+    }
     keys.columns = 1;
     keys.count = UINT64_MAX / 2;
     ck_assert_int_eq(cr_by_key_new(&spec, &keys, wants, &by_key, &error), CR_INVALID_ARGUMENT);
