@@ -36,13 +36,16 @@ bool cr_py_cuda_may_place(const cr_py_request *r) {
     return true;
 }
 
+/* Also along an axis of one answer, as keepdims= makes one. */
+static bool is_whole(const cr_py_request *r) { return r->plan.whole || (r->along.outer == 1 && r->along.inner == 1); }
+
 static bool check(const cr_py_request *r) {
     const char *why = NULL;
     if (r->initial != NULL)
         why = "initial: not with CUDA tensors: put a tensor of one element in a list with it";
     else if (r->plan.mask != NULL || (r->input.is_masked && r->input.cuda_mask.data == NULL && r->plan.count != 0))
         why = "where: the mask of a CUDA tensor is a bool tensor on the same GPU";
-    else if (r->input.is_masked && (r->partial || r->offsets != NULL || !r->plan.whole))
+    else if (r->input.is_masked && (r->partial || r->offsets != NULL || !is_whole(r)))
         why =
             "where: of a CUDA tensor whole arrays are answered under a mask, without axis, offsets or partial: reduce "
             "t[mask]";

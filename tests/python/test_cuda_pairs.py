@@ -50,6 +50,26 @@ class Pairs(Case):
             none = random((0,), "f4")
             self.assertEqual(outcome(lambda: function(op)(none, none)), outcome(lambda: function(op)(Tensor(none), Tensor(none))))
 
+    def test_axes_of_one_answer(self):
+        """keepdims=, and the axis of an array that has no other, of pairs and under masks: as wholes, with their axes."""
+        for dtype in TYPES:
+            a, b = (x.astype(dtype) for x in arrays(dtype, (3001,)))
+            m = numpy.arange(3001) % 3 == 0
+            s, t, mask = Tensor(a), Tensor(b), Tensor(m)
+            for op in OPS:
+                for options in ({"keepdims": True}, {"axis": 0}, {"axis": 0, "keepdims": True, "dtype": "f4"}):
+                    self.assertEqual(outcome(lambda: function(op)(a, b, **options)), outcome(lambda: function(op)(s, t, **options)), (op, dtype, options))
+            for op in ("sum", "mean", "norm2", "std", "count_nonzero"):
+                for options in ({"keepdims": True}, {"axis": 0}):
+                    self.assertEqual(outcome(lambda: getattr(cured, op)(a, where=m, **options)),
+                                     outcome(lambda: getattr(cured, op)(s, where=mask, **options)), (op, dtype, options))
+            self.assertEqual(outcome(lambda: cured.reduce(a, "sum,median,max", keepdims=True)), outcome(lambda: cured.reduce(s, "sum,median,max", keepdims=True)))
+        whole = Tensor(numpy.ones((4, 5), "f4"))
+        for call in (lambda: cured.dot(whole, whole, axis=1), lambda: cured.sum(whole, axis=0, where=Tensor(numpy.ones((4, 5), "?"))),
+                     lambda: cured.reduce(whole, "sum,median", axis=0)):
+            with self.assertRaisesRegex((NotImplementedError, TypeError), "second: in device memory|where: of a CUDA tensor whole|op median of device memory"):
+                call()
+
     def test_wherever_they_lie(self):
         """Each of the two at an element of its own within 16 bytes; two axes; both in another order."""
         for dtype in TYPES:
@@ -142,7 +162,6 @@ class Pairs(Case):
                            ("whole arrays are answered, without mask, axis or offsets", lambda: cured.dot(s, t, axis=0, out=Tensor(numpy.zeros(4)))),
                            ("whole arrays are answered, without mask", lambda: cured.dot(s, t, where=Tensor(a > 0))),
                            ("select the elements of both", lambda: cured.dot(s, t, where=Tensor(a > 0))),
-                           ("keepdims= makes an axis", lambda: cured.dot(s, t, keepdims=True)),
                            ("both have one shape", lambda: cured.average(s, axis=1, weights=Tensor(b[0]))),
                            ("both have one shape", lambda: cured.vecdot(s, Tensor(b[0]))),
                            ("without a client", lambda: cured.dot(s, t, client=cured.Client("embedded:"))),

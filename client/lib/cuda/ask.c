@@ -55,10 +55,10 @@ static cr_status take_places(cr_cl_cuda_ask *ask, cr_cl_cuda_what what, cr_error
     return ask->mixed ? cr_widen_check(ask->dtype, ask->needs.families, error) : CR_OK;
 }
 
-static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, cr_error *error) {
+static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, bool single, cr_error *error) {
     const bool partial = what == CR_CUDA_PARTIAL || what == CR_CUDA_PARTIAL_EACH;
     const char *not = NULL;
-    if (o->mask != NULL && what != CR_CUDA_VALUES && what != CR_CUDA_COUNT) not = "mask";
+    if (o->mask != NULL && what != CR_CUDA_VALUES && what != CR_CUDA_COUNT && !single) not = "mask";
     if (o->second != NULL && (what == CR_CUDA_EACH || what == CR_CUDA_PARTIAL_EACH || what == CR_CUDA_LINEAR))
         not = "second";
     if (o->asked != NULL && what != CR_CUDA_COUNT) not = "asked";
@@ -153,10 +153,11 @@ static cr_status take_second(cr_cl_cuda_ask *ask, const cured_options *o, cr_err
         return cr_fail(error, CR_UNIMPLEMENTED,
                        "second: in device memory whole arrays are answered, without mask: select the elements of both "
                        "first (in Python a[mask] and b[mask])");
-    if (o->axis != NULL || o->offsets != NULL)
-        return cr_fail(error, CR_UNIMPLEMENTED,
-                       "second: in device memory whole arrays are answered, without mask, axis or offsets (keepdims= "
-                       "makes an axis, too): pass copies of both in host memory (in Python a.cpu() or a.get())");
+    if ((o->axis != NULL && !ask->single) || o->offsets != NULL)
+        return cr_fail(
+            error, CR_UNIMPLEMENTED,
+            "second: in device memory whole arrays are answered, without mask, axis or offsets: pass copies of "
+            "both in host memory (in Python a.cpu() or a.get())");
     if (!takes_pairs(ask->dtype))
         return cr_fail(
             error, CR_UNIMPLEMENTED,
@@ -167,12 +168,9 @@ static cr_status take_second(cr_cl_cuda_ask *ask, const cured_options *o, cr_err
     return cr_cl_check_second(o->second, (cured_dtype)ask->dtype, ask->of->arrays[0].count, error);
 }
 
-/* Elements are found by their rank in several reads of whole arrays, between which the host chooses. An axis of one answer is whole. */
-static bool takes_ranks(const cr_cl_cuda_ask *ask, cr_cl_cuda_what what, const cured_options *o) {
-    bool all = true;
-    for (size_t k = 0; k < ask->of->op_count; k++) all &= cr_op_closing(ask->ops[k]) == CR_CLOSING_ORDER;
-    const bool whole = o->axis != NULL && o->axis->outer == 1 && o->axis->inner == 1;
-    return what == CR_CUDA_VALUES || what == CR_CUDA_COUNT || (what == CR_CUDA_AXIS && whole && all);
+/* Elements are found by their rank in several reads of whole arrays, between which the host chooses. */
+static bool takes_ranks(const cr_cl_cuda_ask *ask, cr_cl_cuda_what what) {
+    return what == CR_CUDA_VALUES || what == CR_CUDA_COUNT || ask->single;
 }
 
 static cr_status take_ranks(cr_cl_cuda_ask *ask, cr_cl_cuda_what what, const cured_options *o, cr_error *error) {
@@ -181,7 +179,7 @@ static cr_status take_ranks(cr_cl_cuda_ask *ask, cr_cl_cuda_what what, const cur
     cr_status status = cr_cl_take_items(ask->numbers, ask->of->op_count, o, items, &ask->ranked, error);
     if (status != CR_OK || !ask->ranked) return status;
     while (cr_op_closing(ask->ops[k]) != CR_CLOSING_ORDER) k++;
-    if (!takes_ranks(ask, what, o))
+    if (!takes_ranks(ask, what))
         return cr_fail(error, CR_UNIMPLEMENTED,
                        "ops: op %s of device memory is answered of a whole array alone, in host memory, without axis, "
                        "offsets or partial: pass a copy in host memory (in Python a.cpu() or a.get())",
@@ -200,7 +198,8 @@ cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_c
     if (of->struct_bytes != sizeof *of)
         return cr_fail(error, CR_INVALID_ARGUMENT, "struct_bytes is %zu, must be %zu", of->struct_bytes, sizeof *of);
     cr_status status = cr_cl_take_options(of->options, &o, error);
-    if (status == CR_OK) status = check_options(&o, what, error);
+    ask->single = status == CR_OK && what == CR_CUDA_AXIS && o.axis != NULL && o.axis->outer == 1 && o.axis->inner == 1;
+    if (status == CR_OK) status = check_options(&o, what, ask->single, error);
     if (status == CR_OK) status = check_arrays(of, what, o.axis != NULL, error);
     if (status == CR_OK) status = cr_cl_check_ops(of->ops, of->op_count, error);
     if (status != CR_OK) return status;

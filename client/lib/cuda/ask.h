@@ -18,8 +18,8 @@ typedef struct cr_cl_cuda_ask {
     cr_finish_opts finish;
     cr_needs needs;
     uint64_t first;
-    bool unplaced, has_axis;
-    bool paired, ranked;  /* there is a second array; an op finds elements by their rank */
+    bool unplaced, has_axis, single; /* single: the axis has one output, so the array is a whole one */
+    bool paired, ranked;             /* there is a second array; an op finds elements by their rank */
     bool mixed, by_place; /* mixed: the arrays are of several types. by_place: an answer says where an element lies */
     cr_shape shape;       /* with has_axis; else one row of all */
     cr_offsets offsets;   /* of segments; else of no type */

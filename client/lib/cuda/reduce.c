@@ -30,17 +30,20 @@ static cr_status finish(const cr_cl_cuda_ask *ask, size_t op_count, cr_cl_cuda_f
     return status;
 }
 
-/* With ops by rank, which are read for first; other ops are folded then. */
+/* Ops by rank are read for first: bits[k] has the answer of ops[k]. Other ops are folded then. */
+static cr_status answer_whole(const cr_cl_cuda_ask *ask, uint64_t *bits, cr_partial *partial, cr_error *error) {
+    cr_cl_cuda_folds folds;
+    cr_status status = ask->ranked ? cr_cl_cuda_ranks(ask, bits, error) : CR_OK;
+    cr_partial_init(partial, ask->dtype, 0);
+    if (status != CR_OK || ask->needs.families == 0) return status;
+    status = cr_cl_cuda_folds_start(&folds, ask, error);
+    return status == CR_OK ? cr_cl_cuda_folds_finish(&folds, partial, error) : status;
+}
+
 static cr_status reduce_ranked(const cr_cl_cuda_ask *ask, cured_values **out, cr_error *error) {
     uint64_t bits[CURED_MAX_OPS];
-    cr_cl_cuda_folds folds;
     cr_partial partial;
-    cr_status status = cr_cl_cuda_ranks(ask, bits, error);
-    cr_partial_init(&partial, ask->dtype, 0);
-    if (status == CR_OK && ask->needs.families != 0) {
-        status = cr_cl_cuda_folds_start(&folds, ask, error);
-        if (status == CR_OK) status = cr_cl_cuda_folds_finish(&folds, &partial, error);
-    }
+    const cr_status status = answer_whole(ask, bits, &partial, error);
     if (status != CR_OK) return status;
     *out = cr_cl_values_new(ask->of->op_count);
     if (*out == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the values");
@@ -160,15 +163,24 @@ static cr_status check_places(const cr_cl_cuda_ask *ask, void *const *to, bool d
     return CR_OK;
 }
 
-/* Of the one output that there is. */
-static cr_status store_ranks(const cr_cl_cuda_ask *ask, void *const *results, cr_error *error) {
+/* Of the one output that there is, as of a whole array. */
+static cr_status store_single(const cr_cl_cuda_ask *ask, void *const *results, cr_error *error) {
     uint64_t bits[CURED_MAX_OPS];
-    const cr_status status = cr_cl_cuda_ranks(ask, bits, error);
+    cr_partial partial;
+    cr_status status = answer_whole(ask, bits, &partial, error);
     for (size_t k = 0; k < ask->of->op_count && status == CR_OK; k++) {
         const cr_finish_opts own = cr_finish_share(ask->ops[k], ask->dtype, &ask->finish, NULL);
-        memcpy(results[k], &bits[k], cr_dtype_size(cr_axis_dtype(ask->ops[k], ask->dtype, &own)));
+        if (cr_op_closing(ask->ops[k]) == CR_CLOSING_ORDER)
+            memcpy(results[k], &bits[k], cr_dtype_size(cr_axis_dtype(ask->ops[k], ask->dtype, &own)));
+        else
+            status = cr_axis_store(&partial, ask->ops[k], &own, 0, results[k], error);
     }
     return status;
+}
+
+/* Kernels along an axis know no masks, no pairs and no ranks. */
+static bool goes_single(const cr_cl_cuda_ask *ask) {
+    return ask->single && (ask->ranked || ask->paired || ask->mask.kind != CR_MASK_NONE);
 }
 
 cured_status cured_cuda_reduce_axis(const cured_cuda_ask *of, void *const *results, cured_error *error) {
@@ -179,8 +191,8 @@ cured_status cured_cuda_reduce_axis(const cured_cuda_ask *of, void *const *resul
     if (status == CR_OK && cr_cl_cuda_by_offsets(&ask)) {
         const cr_gpu_segments segments = {axis_of(&ask, NULL), ask.offsets};
         ask.api->segments(&segments, of->stream, results, NULL, &e);
-    } else if (status == CR_OK && ask.ranked) {
-        store_ranks(&ask, results, &e);
+    } else if (status == CR_OK && goes_single(&ask)) {
+        store_single(&ask, results, &e);
     } else if (status == CR_OK && ask.shape.n == 0) {
         fill_empty(&ask, results, &e);
     } else if (status == CR_OK) {
