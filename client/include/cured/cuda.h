@@ -46,12 +46,12 @@ typedef struct cured_cuda_ask {
     const cured_op *ops;
     size_t op_count; /* 1 to CURED_MAX_OPS */
     /* NULL: the defaults. Of them nan, overflow, result_dtype, ddof, axis, offsets, first, unplaced, mask, second, parameters and method
-     * count; the others are refused.
-     * axis and offsets: with one array only. Offsets lie in host memory, or in memory of the array's device at a multiple of their size,
-     * and stay as the array does. mask: in memory of the array's device, of one whole array (or an axis of one output) whose answers
-     * come to host memory; sums, means, norms, variances and counts take one, other ops are UNIMPLEMENTED. second: likewise, in memory of the array's device at any
-     * byte address, for dot, sqdist and average of one whole array of f16, bf16, f32 or f64, whose answers may stay in device memory; with
-     * a mask, an axis or offsets, and of other types, they are UNIMPLEMENTED. */
+     * count; the others are refused. axis and offsets: with one array only. Offsets lie in host memory, or in memory of the array's device
+     * at a multiple of their size, and stay as the array does. mask: in memory of the array's device, of one whole array (or an axis of one
+     * output) whose answers come to host memory; sums, means, norms, variances and counts take one, other ops are UNIMPLEMENTED. second:
+     * likewise, in memory of the array's device at any byte address, for dot, sqdist and average of one whole array of f16, bf16, f32 or
+     * f64, whose answers may stay in device memory; with a mask, an axis of more outputs or offsets, and of other types, they are
+     * UNIMPLEMENTED. */
     const cured_options *options;
     void *stream; /* a cudaStream_t, which is a CUstream: NULL or 1 the legacy default stream, 2 the thread's */
 } cured_cuda_ask;
