@@ -62,6 +62,31 @@ def tell(row, **ways):
                                                                  (figures[0] / base)) for name, figures in ways.items()), flush=True)
 
 
+def keys():
+    """2^28 f32 by int32 keys. The answers are the CPU's, bit for bit; those of sorted rows are those of the same rows in any order."""
+    n = 1 << 28
+    values = torch.randn(n, device="cuda")
+    host = values.cpu().numpy()
+    for groups in (1, 16, 1024, 16384, 1 << 20):
+        key = torch.randint(groups, (n,), device="cuda", dtype=torch.int32)
+        mine, theirs = torch.zeros(groups, device="cuda", dtype=torch.float64), torch.zeros(groups, device="cuda")
+        wanted = torch.from_numpy(cured.sum(host, keys=key.cpu().numpy(), groups=groups)).cuda()
+        for order in ("random", "sorted"):
+            if order == "sorted":
+                key, at = key.sort(stable=True)
+                sorted_values = values[at]
+                del at
+            of = values if order == "random" else sorted_values
+            assert torch.equal(cured.sum(of, keys=key, groups=groups, out=mine), wanted)
+            ways = {"cured": on_gpu(lambda i: cured.sum(of, keys=key, groups=groups, out=mine), rounds=5, calls=4),
+                    "mean": on_gpu(lambda i: cured.mean(of, keys=key, groups=groups, out=mine), rounds=3, calls=2)}
+            if groups > 1:
+                ways["index_add_"] = on_gpu(lambda i: theirs.index_add_(0, key, of), rounds=3 if groups > 1024 else 1, calls=1)
+            tell("sum of 2^28 by %d keys, %s" % (groups, order), **ways)
+        del key, of, sorted_values
+    torch.cuda.empty_cache()
+
+
 def calls():
     own = torch.zeros(1 << 20, device="cuda")
 
@@ -239,11 +264,11 @@ def state(gib):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--gib", type=float, default=14)
-    parser.add_argument("--parts", default="calls,graphs,norms,many,masks,ranks,state")
+    parser.add_argument("--parts", default="calls,graphs,norms,many,masks,ranks,keys,state")
     words = parser.parse_args()
     print("%s, torch %s, cured %s" % (torch.cuda.get_device_name(), torch.__version__, cured.__version__), flush=True)
     for part in words.parts.split(","):
-        {"calls": calls, "graphs": graphs, "norms": norms, "many": many, "masks": masks, "ranks": ranks, "state": lambda: state(words.gib)}[part]()
+        {"calls": calls, "graphs": graphs, "norms": norms, "many": many, "masks": masks, "ranks": ranks, "keys": keys, "state": lambda: state(words.gib)}[part]()
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ static bool check(const cr_py_request *r) {
 static cured_cuda_ask ask_of(const cr_py_request *r, cured_cuda_array *array, cured_options *options) {
     *array = (cured_cuda_array){r->plan.data, r->plan.count, r->input.dtype};
     *options = r->options;
-    options->axis = r->plan.whole ? NULL : &r->along;
+    options->axis = r->plan.whole || r->keys != NULL ? NULL : &r->along;
     if (r->input.cuda_mask.data != NULL) options->mask = &r->input.cuda_mask;
     return (cured_cuda_ask){sizeof(cured_cuda_ask), array, 1, r->ops, r->op_count, options,
                             (void *)r->input.stream}; /* NOLINT: a stream's number is a pointer in CUDA's interface */
@@ -139,9 +139,9 @@ static cured_status order(const cr_py_request *r, bool behind, cured_error *erro
     return status;
 }
 
-/* Of offsets on a GPU and of a second tensor, which are read. */
+/* Of offsets or keys on a GPU and of a second tensor, which are read. */
 static cured_status order_read(const cr_py_request *r, bool behind, cured_error *error) {
-    const cr_py_input *const read[] = {r->borders, r->pair};
+    const cr_py_input *const read[] = {r->borders, r->pair, r->has_keys ? &r->of_keys : NULL};
     cured_status status = CURED_OK;
     for (size_t i = 0; i < sizeof read / sizeof read[0] && status == CURED_OK; i++)
         if (read[i] != NULL) status = cr_py_cuda_order(read[i], r->input.stream, read[i]->data, behind, error);
@@ -221,7 +221,8 @@ static PyObject *run_axis(cr_py_request *r, const cured_cuda_ask *ask) {
     PyThreadState *thread = PyEval_SaveThread();
     const cured_status status = cured_cuda_reduce_axis(ask, r->pointers, &error);
     PyEval_RestoreThread(thread);
-    if (status == CURED_OUT_OF_RANGE || (status == CURED_INVALID_ARGUMENT && r->op_count > 1 && r->offsets == NULL)) {
+    if (status == CURED_OUT_OF_RANGE ||
+        (status == CURED_INVALID_ARGUMENT && r->op_count > 1 && r->offsets == NULL && r->keys == NULL)) {
         if (!run_one_by_one(r, ask)) return NULL;
     } else if (status != CURED_OK) {
         return failed(&error);
@@ -229,6 +230,33 @@ static PyObject *run_axis(cr_py_request *r, const cured_cuda_ask *ask) {
     for (size_t i = 0; i < r->op_count; i++)
         if (r->lacking[i] == NULL && !note_lacking(r, i)) return NULL;
     return cr_py_answer_arrays(r);
+}
+
+/* The op whose answer is the greatest element. */
+static cured_op greatest_op(void) {
+    cr_op op = cr_op_next(CR_OP_NONE);
+    while (cr_op_term(op) != CR_TERM_GREATEST) op = cr_op_next(op);
+    return (cured_op)op;
+}
+
+bool cr_py_cuda_groups(cr_py_request *r) {
+    const cured_op greatest = greatest_op();
+    const cured_cuda_array array = {r->by_key.data, r->by_key.count, r->by_key.dtype};
+    const cured_cuda_ask ask = {
+        sizeof ask, &array, 1, &greatest, 1, NULL, (void *)r->of_keys.stream}; /* NOLINT: see ask_of */
+    cured_values *values = NULL;
+    cured_error error;
+    r->by_key.groups = 0;
+    if (array.count == 0) return true;
+    PyThreadState *thread = PyEval_SaveThread();
+    const cured_status status = cured_cuda_reduce(&ask, &values, &error);
+    PyEval_RestoreThread(thread);
+    if (status != CURED_OK) return failed(&error) != NULL;
+    uint64_t most; /* not of a negative one */
+    if (cured_value_uint64(cured_values_get(values, 0), &most) == CURED_OK)
+        r->by_key.groups = most + (most != UINT64_MAX);
+    cured_values_free(values);
+    return true;
 }
 
 PyObject *cr_py_cuda_run(cr_py_request *r) {

@@ -13,7 +13,10 @@ static const char *clash(const cr_py_request *r) {
     if (r->keepdims) return "keepdims: by key the first axis is that of the groups";
     if (r->initial != NULL) return "initial: not with keys: add it to the answers";
     if (r->input.ndim == 0) return "keys: the array has no axis";
-    if (r->input.kind == CR_PY_CUDA) return "keys: the CPU reduces by key: pass a copy of the tensor there (a.cpu())";
+    if (r->input.kind == CR_PY_CUDA && !cr_py_cuda_wanted(r))
+        return "keys: a CUDA tensor is reduced by key in this process: leave out client=";
+    if (r->input.kind == CR_PY_CUDA && r->partial)
+        return "keys: partials by key are the CPU's: pass a copy of the tensor there (a.cpu())";
     if (r->input.kind == CR_PY_FILE && r->where != NULL)
         return "where: not with keys of a file: reduce numpy.load(path)";
     return NULL;
@@ -34,12 +37,14 @@ static bool take_keys(cr_py_request *r) {
         cr_py_input_refused("keys");
         return false;
     }
-    const char *why = in->kind != CR_PY_HOST ? "keys: an array in the memory of this process is wanted"
-                      : in->ndim != 1        ? "keys: an array of one axis is wanted, a key for each row"
-                      : in->is_masked        ? "keys: without a mask: where= says which elements count"
+    const bool here = r->input.kind != CR_PY_CUDA;
+    const char *why = here && in->kind != CR_PY_HOST    ? "keys: an array in the memory of this process is wanted"
+                      : !here && in->kind != CR_PY_CUDA ? "keys: those of a CUDA tensor are a tensor on the same GPU"
+                      : in->ndim != 1                   ? "keys: an array of one axis is wanted, a key for each row"
+                      : in->is_masked                   ? "keys: without a mask: where= says which elements count"
                       : in->swap || !cr_py_input_in_c_order(in)
                           ? "keys: they must lie one after the other, in this machine's byte order: "
-                            "pass numpy.ascontiguousarray(keys)"
+                            "pass numpy.ascontiguousarray(keys), or of a tensor keys.contiguous()"
                           : NULL;
     if (why != NULL) {
         PyErr_SetString(PyExc_ValueError, why);
@@ -82,6 +87,7 @@ bool cr_py_keys_take(cr_py_request *r) {
         return false;
     }
     if (r->groups != NULL) return cr_py_number(r->groups, "groups", &r->by_key.groups);
+    if (r->of_keys.kind == CR_PY_CUDA) return cr_py_cuda_groups(r);
     const cr_keys keys = core_keys(r);
     PyThreadState *thread = PyEval_SaveThread();
     r->by_key.groups = cr_keys_groups(&keys);

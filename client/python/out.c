@@ -125,7 +125,8 @@ static bool takes(const cr_py_request *r, size_t i, int ndim, const Py_ssize_t *
     const cr_py_input *t = &r->out_tensors[i];
     bool good = suits(t, answer_type(r, i), ndim, shape) &&
                 apart(t->data, tensor_bytes(t), r->plan.data, r->plan.count * r->input.size) &&
-                (r->borders == NULL || apart(t->data, tensor_bytes(t), r->borders->data, tensor_bytes(r->borders)));
+                (r->borders == NULL || apart(t->data, tensor_bytes(t), r->borders->data, tensor_bytes(r->borders))) &&
+                (!r->has_keys || apart(t->data, tensor_bytes(t), r->of_keys.data, tensor_bytes(&r->of_keys)));
     for (size_t k = 0; good && k < i; k++)
         good = apart(t->data, tensor_bytes(t), r->out_tensors[k].data, tensor_bytes(&r->out_tensors[k]));
     return good;

@@ -45,6 +45,8 @@ void caller_check_pairs(void);
 void caller_check_pair_refusals(void);
 /* gpu_caller_ranks.c: medians and quantiles. */
 void caller_check_ranks(void);
+/* gpu_caller_keys.c: reductions by key. */
+void caller_check_keys(void);
 /* gpu_caller_linear.c: linear forms in device memory. */
 void caller_check_linear(void);
 void caller_check_linear_refusals(void);

@@ -2,9 +2,9 @@
  * stream, captures and threads are in gpu_caller_stream.c, lists of several types in gpu_caller_types.c. The same program runs on a GPU and over the runtime double of tests/double,
  * where what is enqueued runs late.
  *
- * usage: test_gpu_caller [--seed S] [--cases N] [--bytes N] [--random 1] [--pairs N] [--ranks N]
+ * usage: test_gpu_caller [--seed S] [--cases N] [--bytes N] [--random 1] [--pairs N] [--ranks N] [--keys N]
  * --random 1: the random cases alone, for sanitizers. --pairs N: so many random pairs of arrays alone; --ranks N: so many medians and
- * quantiles. CURED_CUDA_LIBRARY names the library. Exits 77 without a GPU.
+ * quantiles; --keys N: so many reductions by key. CURED_CUDA_LIBRARY names the library. Exits 77 without a GPU.
  * Thread: one, but for the soak. Owner: this file. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -341,7 +341,7 @@ static int tell(void) {
 
 int main(int argc, char **argv) {
     bool random_alone = false;
-    uint64_t pairs = 0, ranks = 0;
+    uint64_t pairs = 0, ranks = 0, keys = 0;
     caller_run.seed = case_seed();
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--seed") == 0) caller_run.seed = strtoull(argv[i + 1], NULL, 0);
@@ -349,13 +349,15 @@ int main(int argc, char **argv) {
         if (strcmp(argv[i], "--random") == 0) random_alone = atoi(argv[i + 1]) != 0;
         if (strcmp(argv[i], "--pairs") == 0) pairs = strtoull(argv[i + 1], NULL, 0);
         if (strcmp(argv[i], "--ranks") == 0) ranks = strtoull(argv[i + 1], NULL, 0);
+        if (strcmp(argv[i], "--keys") == 0) keys = strtoull(argv[i + 1], NULL, 0);
         if (strcmp(argv[i], "--bytes") == 0) caller_run.bytes = strtoull(argv[i + 1], NULL, 0);
     }
     if (caller_run.bytes > CALLER_ROOM) caller_run.bytes = CALLER_ROOM;
     open_all();
     for (uint64_t i = 0; i < pairs; i++) caller_check_pairs();
     for (uint64_t i = 0; i < ranks; i++) caller_check_ranks();
-    if (pairs != 0 || ranks != 0) return tell();
+    for (uint64_t i = 0; i < keys; i++) caller_check_keys();
+    if (pairs != 0 || ranks != 0 || keys != 0) return tell();
     caller_check_refusals();
     caller_check_linear_refusals();
     caller_check_pair_refusals();
@@ -368,6 +370,7 @@ int main(int argc, char **argv) {
         caller_check_linear();
         caller_check_pairs();
         caller_check_ranks();
+        caller_check_keys();
         check_list_to(i % 8 == 0);
         check_axis(i & 1, (i & 3) == 3);
     }

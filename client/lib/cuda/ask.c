@@ -64,7 +64,7 @@ static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, boo
     if (o->asked != NULL && what != CR_CUDA_COUNT) not = "asked";
     if (o->layout != NULL) not = "layout";
     if (o->offsets != NULL && what != CR_CUDA_AXIS && what != CR_CUDA_TO) not = "offsets";
-    if (o->keys != NULL) not = "keys";
+    if (o->keys != NULL && what != CR_CUDA_AXIS && what != CR_CUDA_TO) not = "keys";
     if (o->kernel != NULL) not = "kernel";
     if (o->outputs != NULL) not = "outputs";
     if (o->results != NULL) not = "results";
@@ -78,9 +78,11 @@ static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, boo
     if (not != NULL) return cr_fail(error, CR_INVALID_ARGUMENT, "options: %s has no meaning for this function", not );
     if (o->axis != NULL && o->offsets != NULL)
         return cr_fail(error, CR_INVALID_ARGUMENT, "offsets: they go with no axis; leave out one of them");
-    if (o->axis == NULL && o->offsets == NULL && what == CR_CUDA_AXIS)
+    if (o->keys != NULL && (o->axis != NULL || o->offsets != NULL))
+        return cr_fail(error, CR_INVALID_ARGUMENT, "keys: they go with no axis and no offsets; leave out one of them");
+    if (o->axis == NULL && o->offsets == NULL && o->keys == NULL && what == CR_CUDA_AXIS)
         return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "options: axis and offsets are NULL: cured_cuda_reduce answers whole arrays");
+                       "options: axis, offsets and keys are NULL: cured_cuda_reduce answers whole arrays");
     return CR_OK;
 }
 
@@ -105,11 +107,27 @@ static cr_status take_offsets(cr_cl_cuda_ask *ask, const cured_offsets *given, c
     return cr_offsets_make(&ask->offsets, given->data, given->count, (cr_dtype)given->dtype, error);
 }
 
+/* An answer for each group; the device reads the keys. */
+static cr_status take_keys(cr_cl_cuda_ask *ask, const cured_keys *k, cr_error *error) {
+    if (k == NULL) return CR_OK;
+    if (ask->of->array_count != 1)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "array_count is %zu, must be 1 for keys", ask->of->array_count);
+    ask->keys = (cr_keys){k->data, k->count, k->groups, k->columns, (cr_dtype)k->dtype, k->drop};
+    const cr_status status = cr_keys_check(&ask->keys, ask->dtype, error);
+    if (status == CR_OK && cr_keys_elements(&ask->keys) != ask->of->arrays[0].count)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "keys: %llu rows of %llu columns have %llu elements, the array has %llu",
+                       (unsigned long long)k->count, (unsigned long long)k->columns,
+                       (unsigned long long)cr_keys_elements(&ask->keys), (unsigned long long)ask->of->arrays[0].count);
+    return status;
+}
+
 cr_status cr_cl_cuda_needs(const cr_cl_cuda_ask *ask, cr_dtype dtype, cr_needs *needs, cr_error *error) {
     const cr_ask core = {.dtype = dtype,
                          .ops = ask->numbers,
                          .op_count = (uint32_t)ask->of->op_count,
                          .geometry = cr_cl_cuda_by_offsets(ask) ? CR_GEOMETRY_OFFSETS
+                                     : cr_cl_cuda_by_key(ask)   ? CR_GEOMETRY_KEYS
                                      : ask->has_axis            ? CR_GEOMETRY_AXIS
                                                                 : CR_GEOMETRY_WHOLE,
                          .shape = ask->shape,
@@ -153,7 +171,7 @@ static cr_status take_second(cr_cl_cuda_ask *ask, const cured_options *o, cr_err
         return cr_fail(error, CR_UNIMPLEMENTED,
                        "second: in device memory whole arrays are answered, without mask: select the elements of both "
                        "first (in Python a[mask] and b[mask])");
-    if ((o->axis != NULL && !ask->single) || o->offsets != NULL)
+    if ((o->axis != NULL && !ask->single) || o->offsets != NULL || o->keys != NULL)
         return cr_fail(
             error, CR_UNIMPLEMENTED,
             "second: in device memory whole arrays are answered, without mask, axis or offsets: pass copies of "
@@ -213,6 +231,7 @@ cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_c
     if (status == CR_OK) status = take_mask(ask, o.mask, error);
     if (status == CR_OK) status = take_shape(ask, o.axis, error);
     if (status == CR_OK) status = take_offsets(ask, o.offsets, error);
+    if (status == CR_OK) status = take_keys(ask, o.keys, error);
     if (status == CR_OK) status = cr_cl_cuda_needs(ask, ask->dtype, &ask->needs, error);
     if (status == CR_OK) status = take_places(ask, what, error);
     if (status == CR_OK) ask->api = cr_cl_cuda(error);

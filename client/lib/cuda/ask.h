@@ -7,6 +7,7 @@
 #include "client/lib/cuda/library.h"
 #include "cured/cuda.h"
 #include "kernels/core/ask.h"
+#include "kernels/core/keys.h"
 #include "kernels/core/offsets.h"
 
 typedef struct cr_cl_cuda_ask {
@@ -23,11 +24,14 @@ typedef struct cr_cl_cuda_ask {
     bool mixed, by_place; /* mixed: the arrays are of several types. by_place: an answer says where an element lies */
     cr_shape shape;       /* with has_axis; else one row of all */
     cr_offsets offsets;   /* of segments; else of no type */
+    cr_keys keys;         /* in device memory; else of no type */
     cr_mask mask;         /* in device memory, of the only array */
     const void *second;   /* likewise: the other elements of its pairs */
 } cr_cl_cuda_ask;
 
 static inline bool cr_cl_cuda_by_offsets(const cr_cl_cuda_ask *ask) { return ask->offsets.dtype != CR_DTYPE_NONE; }
+
+static inline bool cr_cl_cuda_by_key(const cr_cl_cuda_ask *ask) { return ask->keys.dtype != CR_DTYPE_NONE; }
 
 /* What a function takes beside the arrays. */
 typedef enum cr_cl_cuda_what {
@@ -35,10 +39,10 @@ typedef enum cr_cl_cuda_what {
     CR_CUDA_EACH,         /* of each array */
     CR_CUDA_PARTIAL,      /* the partial */
     CR_CUDA_PARTIAL_EACH, /* of each array */
-    CR_CUDA_AXIS,         /* arrays of answers; an axis or offsets must be there */
-    CR_CUDA_TO,           /* answers in device memory, with an axis, offsets or neither; the arrays are of one type */
-    CR_CUDA_LINEAR,       /* the linear form in device memory, of arrays of one type */
-    CR_CUDA_COUNT,        /* what a search asks, likewise */
+    CR_CUDA_AXIS,         /* arrays of answers; an axis, offsets or keys must be there */
+    CR_CUDA_TO,     /* answers in device memory, with an axis, offsets, keys or none; the arrays are of one type */
+    CR_CUDA_LINEAR, /* the linear form in device memory, of arrays of one type */
+    CR_CUDA_COUNT,  /* what a search asks, likewise */
 } cr_cl_cuda_what;
 
 cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_cuda_what what, cr_error *error);

@@ -148,7 +148,9 @@ static cr_status fill_empty(const cr_cl_cuda_ask *ask, void *const *results, cr_
 }
 
 static uint64_t answers_of(const cr_cl_cuda_ask *ask) {
-    return cr_cl_cuda_by_offsets(ask) ? ask->offsets.count : cr_shape_answers(&ask->shape);
+    return cr_cl_cuda_by_offsets(ask) ? ask->offsets.count
+           : cr_cl_cuda_by_key(ask)   ? cr_keys_answers(&ask->keys)
+                                      : cr_shape_answers(&ask->shape);
 }
 
 static cr_status check_places(const cr_cl_cuda_ask *ask, void *const *to, bool device, cr_error *error) {
@@ -191,6 +193,9 @@ cured_status cured_cuda_reduce_axis(const cured_cuda_ask *of, void *const *resul
     if (status == CR_OK && cr_cl_cuda_by_offsets(&ask)) {
         const cr_gpu_segments segments = {axis_of(&ask, NULL), ask.offsets};
         ask.api->segments(&segments, of->stream, results, NULL, &e);
+    } else if (status == CR_OK && cr_cl_cuda_by_key(&ask)) {
+        const cr_gpu_keys keys = {axis_of(&ask, NULL), ask.keys};
+        ask.api->keys(&keys, of->stream, results, NULL, &e);
     } else if (status == CR_OK && goes_single(&ask)) {
         store_single(&ask, results, &e);
     } else if (status == CR_OK && ask.shape.n == 0) {
@@ -226,8 +231,11 @@ cured_status cured_cuda_enqueue(const cured_cuda_ask *of, void *const *to, void 
     if (status == CR_OK) {
         const cr_gpu_axis axis = axis_of(&ask, to);
         const cr_gpu_segments segments = {axis, ask.offsets};
+        const cr_gpu_keys keys = {axis, ask.keys};
         if (cr_cl_cuda_by_offsets(&ask))
             ask.api->segments(&segments, of->stream, NULL, state, &e);
+        else if (cr_cl_cuda_by_key(&ask))
+            ask.api->keys(&keys, of->stream, NULL, state, &e);
         else
             ask.api->enqueue(&axis, (const cr_caller_array *)(const void *)of->arrays, of->array_count, of->stream,
                              state, &e);

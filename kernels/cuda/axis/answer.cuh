@@ -9,9 +9,9 @@
 #include "kernels/cuda/plan/burst_float.h"
 #include "kernels/cuda/thread/float.cuh"
 
-/* Digits of 32 bits: those of a window of the sum's grid, or all. */
-struct cr_answer_number {
-    static constexpr int ROOM = CR_F64_SQUARE_LIMBS + 4;
+/* Digits of 32 bits: those of a window of the sum's grid, or all, which are LIMBS at most. */
+template <int LIMBS> struct cr_answer_digits {
+    static constexpr int ROOM = LIMBS + 4;
     int64_t digit[ROOM];
     int first, count; /* the window's first limb on the grid, and how many it has */
     bool negative;
@@ -77,6 +77,8 @@ struct cr_answer_number {
         return value;
     }
 };
+
+typedef cr_answer_digits<CR_F64_SQUARE_LIMBS> cr_answer_number;
 
 /* Takes q·y, of `length` digits, from the digits of x from place `at` on. Gives what is owed beyond them. */
 CR_DEVICE int64_t cr_answer_less(cr_answer_number &x, int at, const cr_answer_number &y, int length, uint32_t q) {

@@ -1,4 +1,4 @@
-/* answers: answers along an axis, which the GPU finishes, to host memory.
+/* answers: answers along an axis, which the GPU finishes, to host memory; and how those by offsets and by key come there.
  *
  * Thread: any. Owner: the room. */
 #include <string.h>
@@ -38,6 +38,37 @@ cr_status cr_caller_need_bytes(cr_room *room, uint64_t bytes, const cr_visit *vi
 cr_status cr_caller_need_scratch(cr_room *room, const cr_gpu_axis *axis, const cr_visit *visit, cr_error *error) {
     return cr_caller_need_bytes(room, cr_caller_scratch(axis, visit), visit, error);
 }
+
+/* ---- By offsets and by key ---- */
+
+cr_gpu_axis cr_caller_answers_of(const cr_gpu_axis *axis, uint64_t count) {
+    cr_gpu_axis answers = *axis;
+    answers.to = NULL;
+    answers.shape = (cr_shape){count, 1, 1};
+    return answers;
+}
+
+/* Small ones come by one copy, through pinned memory, so that no copy waits. */
+cr_status cr_caller_bring(cr_room *room, const cr_visit *visit, const cr_gpu_axis *answers, const uint64_t *at,
+                          void *const *results, unsigned long long *wrong, cr_error *error) {
+    uint64_t same[CR_GPU_AXIS_OPS];
+    const uint64_t bytes = cr_axis_lay_out(answers, same);
+    const bool small = bytes <= CR_ROOM_SMALL;
+    cudaError_t failure = cudaMemcpyAsync(room->small, room->answers, small ? bytes : sizeof *wrong,
+                                          cudaMemcpyDeviceToHost, visit->stream);
+    for (uint32_t k = 0; k < answers->op_count && !small && failure == cudaSuccess; k++)
+        failure = cudaMemcpyAsync(results[k], room->answers + at[k], cr_axis_bytes(answers, k), cudaMemcpyDeviceToHost,
+                                  visit->stream);
+    if (failure == cudaSuccess) failure = cudaEventRecord(room->last, visit->stream);
+    cr_status status = cr_caller_error((int)failure, "answers", error);
+    if (status == CR_OK) status = cr_room_wait(room, room->last, error);
+    if (status == CR_OK) memcpy(wrong, room->small, sizeof *wrong);
+    for (uint32_t k = 0; k < answers->op_count && status == CR_OK && *wrong == 0 && small; k++)
+        memcpy(results[k], room->small + at[k], cr_axis_bytes(answers, k));
+    return status;
+}
+
+/* ---- Along an axis ---- */
 
 /* Enqueues the kernels, and the copies of what they answer; small ones by one, through pinned memory. */
 static cr_status put(cr_room *room, const cr_visit *visit, const cr_gpu_axis *axis, void *const *results,

@@ -15,6 +15,7 @@
 #include "kernels/core/quantile.h"
 #include "kernels/cuda/axis/linear.h"
 #include "kernels/cuda/gpu.h"
+#include "kernels/cuda/keys/groups.h"
 #include "kernels/cuda/offsets/segments.h"
 #include "kernels/ladder/ladder.h"
 
@@ -63,6 +64,8 @@ typedef struct cr_caller_api {
      * enqueue's, other than 0 where an offset is wrong. */
     cr_status (*segments)(const cr_gpu_segments *segments, void *stream, void *const *results, void *status,
                           cr_error *error);
+    /* An answer for each group, likewise; status: other than 0 where a key is outside. */
+    cr_status (*keys)(const cr_gpu_keys *keys, void *stream, void *const *results, void *status, cr_error *error);
     /* The linear form of the fold, whose first, wants and mask do not count, to device memory; and answers of one that was added up, of these
      * families, to axis->to, whose n is any above 0. wrong: NULL, or 8 bytes that become 0, or not where no elements have it. */
     cr_status (*linear)(const cr_caller_fold *fold, const cr_linear_to *to, cr_error *error);

@@ -1,7 +1,7 @@
 /* internal: what the files of libcured-cuda share. enter.c: whose stream, device and context a call is of. room.c: what each stream
  * has. call.c, each.c, list.c: folds. answers.c: answers along
  * an axis. enqueue.c: answers in device memory. segments.c: by offsets.
- * quantile.c: by rank.
+ * keys.c: by key. quantile.c: by rank.
  *
  * A room is one stream's. Its mutex is held while work is put in the stream, so that the parts of two threads' calls do not mix; a
  * wait holds it only where the room's memory for answers is read.
@@ -11,7 +11,8 @@
  *          ├─ pack: pinned, for folds of small arrays; made when the first is asked for
  *          ├─ lists: descriptors of lists, in device memory, and pinned on the way there
  *          ├─ axis: scratch and answers, in device memory; made when the first is asked for
- *          └─ offsets: likewise
+ *          ├─ offsets: likewise
+ *          └─ groups: the states of reductions by key, likewise
  *
  * Thread: any. Owner: room.c owns the rooms. */
 #ifndef CURED_KERNELS_CUDA_CALLER_INTERNAL_H
@@ -90,6 +91,8 @@ typedef struct cr_room {
     uint64_t scratch_bytes, answer_bytes;
     uint8_t *offsets; /* copies of those in host memory */
     uint64_t offset_bytes;
+    uint8_t *groups; /* by key: the state of all groups */
+    uint64_t group_bytes;
 } cr_room;
 
 /* The stream's room, not locked, for one call more. */
@@ -185,7 +188,15 @@ cr_status cr_caller_linear(const cr_caller_fold *fold, const cr_linear_to *to, c
 cr_status cr_caller_from_linear(const cr_gpu_axis *axis, uint32_t families, const int64_t *sums, void *stream,
                                 void *wrong, cr_error *error);
 
-/* ---- segments.c ---- */
+/* ---- segments.c, keys.c ---- */
+
+/* The axis that answers by offsets or by key have, as rows of one element. */
+cr_gpu_axis cr_caller_answers_of(const cr_gpu_axis *axis, uint64_t count);
+/* Behind the kernels: waits for room->answers, laid out as cr_axis_lay_out says, whose first word says what is wrong. Where it is 0, the
+ * answers are at results. */
+cr_status cr_caller_bring(cr_room *room, const cr_visit *visit, const cr_gpu_axis *answers, const uint64_t *at,
+                          void *const *results, unsigned long long *wrong, cr_error *error);
+cr_status cr_caller_keys(const cr_gpu_keys *keys, void *stream, void *const *results, void *state, cr_error *error);
 
 cr_status cr_caller_segments(const cr_gpu_segments *segments, void *stream, void *const *results, void *state,
                              cr_error *error);

@@ -81,6 +81,7 @@ static void free_memory(cr_room *room) {
     cudaFree(room->scratch);
     cudaFree(room->answers);
     cudaFree(room->offsets);
+    cudaFree(room->groups);
     for (uint32_t i = 0; i < CR_ROOM_SLOTS; i++)
         if (room->events[i]) cudaEventDestroy(room->events[i]);
     if (room->last) cudaEventDestroy(room->last);

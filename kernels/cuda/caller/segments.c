@@ -83,49 +83,20 @@ static cr_status say_wrong(const cr_gpu_segments *s, const cr_visit *visit, cr_e
     return status;
 }
 
-static uint64_t bytes_of_answers(const cr_gpu_segments *s, uint32_t k) {
-    cr_gpu_axis answers = s->axis;
-    answers.shape = (cr_shape){s->offsets.count, 1, 1};
-    return cr_axis_bytes(&answers, k);
-}
-
-static uint64_t lay_out(const cr_gpu_segments *s, uint64_t at[CR_GPU_AXIS_OPS]) {
-    cr_gpu_axis answers = s->axis;
-    answers.to = NULL;
-    answers.shape = (cr_shape){s->offsets.count, 1, 1};
-    return cr_axis_lay_out(&answers, at);
-}
-
-/* Enqueues the copies of what is wrong and of the answers; small ones by one, through pinned memory, so that no copy waits. */
-static cr_status fetch(cr_room *room, const cr_gpu_segments *s, const cr_visit *visit, const uint64_t *at,
-                       void *const *results, uint64_t bytes, cr_error *error) {
-    const bool small = bytes <= CR_ROOM_SMALL;
-    cudaError_t failure = cudaMemcpyAsync(room->small, room->answers, small ? bytes : sizeof(unsigned long long),
-                                          cudaMemcpyDeviceToHost, visit->stream);
-    for (uint32_t k = 0; k < s->axis.op_count && !small && failure == cudaSuccess; k++)
-        failure = cudaMemcpyAsync(results[k], room->answers + at[k], bytes_of_answers(s, k), cudaMemcpyDeviceToHost,
-                                  visit->stream);
-    if (failure == cudaSuccess) failure = cudaEventRecord(room->last, visit->stream);
-    return cr_caller_error((int)failure, "offsets", error);
-}
-
 static cr_status run(cr_room *room, const cr_visit *visit, cr_gpu_segments *s, bool here, void *const *results,
                      cr_error *error) {
     uint64_t at[CR_GPU_AXIS_OPS];
     void *out[CR_GPU_AXIS_OPS];
     unsigned long long wrong = 0;
-    const uint64_t bytes = lay_out(s, at);
+    const cr_gpu_axis answers = cr_caller_answers_of(&s->axis, s->offsets.count);
+    const uint64_t bytes = cr_axis_lay_out(&answers, at);
     cr_status status = here ? CR_OK : bring_offsets(room, visit, &s->offsets, error);
     if (status == CR_OK) status = cr_room_grow(&room->answers, &room->answer_bytes, bytes, visit->stream, error);
     if (status == CR_OK)
         status = cr_caller_need_bytes(room, cr_segments_scratch(s, visit->multiprocessors), visit, error);
     for (uint32_t k = 0; k < s->axis.op_count && status == CR_OK; k++) out[k] = room->answers + at[k];
     if (status == CR_OK) status = put(s, visit, room->scratch, out, (unsigned long long *)(void *)room->answers, error);
-    if (status == CR_OK) status = fetch(room, s, visit, at, results, bytes, error);
-    if (status == CR_OK) status = cr_room_wait(room, room->last, error);
-    if (status == CR_OK) memcpy(&wrong, room->small, sizeof wrong);
-    for (uint32_t k = 0; k < s->axis.op_count && status == CR_OK && wrong == 0 && bytes <= CR_ROOM_SMALL; k++)
-        memcpy(results[k], room->small + at[k], bytes_of_answers(s, k));
+    if (status == CR_OK) status = cr_caller_bring(room, visit, &answers, at, results, &wrong, error);
     return status == CR_OK && wrong != 0 ? say_wrong(s, visit, error) : status;
 }
 

@@ -1,0 +1,115 @@
+/* keys: answers by key, to host memory or device memory. The keys lie in memory of the array's device.
+ *
+ * A key outside is found by the kernels. Who waits for the answers is told the first; other answers have a word of status for it.
+ * Thread: any. Owner: the room, or a graph. */
+#include <string.h>
+
+#include "kernels/cuda/caller/internal.h"
+#include "kernels/cuda/keys/keys.h"
+
+enum { KEPT_LOG2 = 28 }; /* of the bytes of states that a stream keeps for its next call */
+
+static cr_status check_keys(const cr_keys *keys, const cr_visit *visit, cr_error *error) {
+    if (keys->count == 0) return CR_OK;
+    const cr_status status = cr_caller_check_beside(keys->data, "keys", visit, error);
+    if (status == CR_OK && (uintptr_t)keys->data % cr_dtype_size(keys->dtype) != 0)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "keys: %p is no multiple of %zu", (const void *)keys->data,
+                       cr_dtype_size(keys->dtype));
+    return status;
+}
+
+static cr_status put(const cr_gpu_keys *k, const cr_visit *visit, uint8_t *state, void *const *out,
+                     unsigned long long *wrong, cr_error *error) {
+    return cr_caller_error(cr_keys_gpu_enqueue(k, visit->multiprocessors, out, state, wrong, visit->stream), "keys",
+                           error);
+}
+
+/* The state of all groups, and behind it a word for the status of nobody who asks. */
+static cr_status need_state(cr_room *room, const cr_gpu_keys *k, const cr_visit *visit, cr_error *error) {
+    const uint64_t bytes = cr_keys_gpu_state(k) + sizeof(unsigned long long);
+    return cr_room_grow(&room->groups, &room->group_bytes, bytes, visit->stream, error);
+}
+
+/* A large state goes when the stream has come past it. */
+static void drop_state(cr_room *room, const cr_visit *visit) {
+    if (room->groups == NULL || room->group_bytes <= (uint64_t)1 << KEPT_LOG2) return;
+    if (cudaFreeAsync(room->groups, visit->stream) != cudaSuccess) (void)cudaGetLastError();
+    room->groups = NULL;
+    room->group_bytes = 0;
+}
+
+static unsigned long long *word_behind(uint8_t *state, const cr_gpu_keys *k) {
+    return (unsigned long long *)(void *)(state + cr_keys_gpu_state(k));
+}
+
+/* Key number `at` is outside. */
+static cr_status say_outside(const cr_gpu_keys *k, const cr_visit *visit, uint64_t at, cr_error *error) {
+    const size_t size = cr_dtype_size(k->keys.dtype);
+    uint64_t copy = 0;
+    cr_keys one = k->keys;
+    cudaError_t failure = cudaMemcpyAsync(&copy, one.data + at * size, size, cudaMemcpyDefault, visit->stream);
+    if (failure == cudaSuccess) failure = cudaStreamSynchronize(visit->stream);
+    const cr_status status = cr_caller_error((int)failure, "keys", error);
+    one.data = (const uint8_t *)&copy;
+    return status == CR_OK ? cr_keys_outside(&k->keys, at, cr_keys_at(&one, 0), error) : status;
+}
+
+static cr_status run(cr_room *room, const cr_visit *visit, const cr_gpu_keys *k, void *const *results,
+                     cr_error *error) {
+    uint64_t at[CR_GPU_AXIS_OPS];
+    void *out[CR_GPU_AXIS_OPS];
+    unsigned long long wrong = 0;
+    const cr_gpu_axis answers = cr_caller_answers_of(&k->axis, k->keys.groups);
+    const uint64_t bytes = cr_axis_lay_out(&answers, at);
+    cr_status status = cr_room_grow(&room->answers, &room->answer_bytes, bytes, visit->stream, error);
+    if (status == CR_OK) status = need_state(room, k, visit, error);
+    if (status != CR_OK) return status;
+    for (uint32_t i = 0; i < k->axis.op_count; i++) out[i] = room->answers + at[i];
+    status = put(k, visit, room->groups, out, (unsigned long long *)(void *)room->answers, error);
+    if (status == CR_OK) status = cr_caller_bring(room, visit, &answers, at, results, &wrong, error);
+    return status == CR_OK && wrong != 0 ? say_outside(k, visit, wrong - 1, error) : status;
+}
+
+static cr_status put_in_graph(const cr_gpu_keys *k, const cr_visit *visit, void *status, cr_error *error) {
+    void *state = NULL;
+    const uint64_t bytes = cr_keys_gpu_state(k) + sizeof(unsigned long long);
+    const cr_status made = cr_caller_own(visit, bytes, sizeof(unsigned long long), &state, error);
+    if (made != CR_OK) return made;
+    return put(k, visit, state, k->axis.to, status != NULL ? status : word_behind(state, k), error);
+}
+
+static cr_status put_in_room(cr_room *room, const cr_visit *visit, const cr_gpu_keys *k, void *state, cr_error *error) {
+    cr_status status = need_state(room, k, visit, error);
+    if (status == CR_OK)
+        status = put(k, visit, room->groups, k->axis.to, state != NULL ? state : word_behind(room->groups, k), error);
+    if (status == CR_OK) status = cr_caller_error((int)cudaEventRecord(room->last, visit->stream), "event", error);
+    return status;
+}
+
+cr_status cr_caller_keys(const cr_gpu_keys *keys, void *stream, void *const *results, void *state, cr_error *error) {
+    cr_visit visit;
+    cr_room *room = NULL;
+    const void *data = keys->axis.shape.n != 0 ? keys->axis.data : NULL;
+    cr_status status = cr_keys_gpu_takes(keys, error);
+    if (status == CR_OK) status = cr_caller_enter(&visit, data, stream, error);
+    if (status != CR_OK) return status;
+    if (results != NULL) status = cr_caller_check_wait(&visit, error);
+    if (status == CR_OK) status = check_keys(&keys->keys, &visit, error);
+    if (status == CR_OK && results == NULL) status = cr_caller_check_to(&keys->axis, &visit, error);
+    if (status == CR_OK && visit.captured) {
+        status = put_in_graph(keys, &visit, state, error);
+    } else if (status == CR_OK) {
+        status = cr_room_take(&visit, &room, error);
+        if (status == CR_OK) {
+            pthread_mutex_lock(&room->mutex);
+            status = results != NULL ? run(room, &visit, keys, results, error)
+                                     : put_in_room(room, &visit, keys, state, error);
+            drop_state(room, &visit);
+            if (status != CR_OK && status != CR_INVALID_ARGUMENT) cr_room_settle(room, visit.stream);
+            pthread_mutex_unlock(&room->mutex);
+            cr_room_give(room);
+        }
+    }
+    cr_caller_leave(&visit);
+    return status;
+}

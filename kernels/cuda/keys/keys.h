@@ -1,0 +1,95 @@
+/* keys: what the host and the kernels of reductions by key share, in plain C: an answer for each group of an array of values, whose keys
+ * lie in memory of the same device, in any order.
+ *
+ * A state has planes: words of 64 bits, one for each group. Everything that is added to them is an integer, by atomics, so the order does
+ * not matter. A sum has a window: the elements that lie in it whole, which are nearly all, are added as one number (or a few digits of 32
+ * bits) to planes of the window; of the others each digit goes to the plane of its limb (kernels/core/limbs.h). Where the window lies, a
+ * sample of the elements says; it changes what is fast, and no bit of an answer.
+ *
+ *   begin: a sample ──▶ the window ──▶ fold: planes, by way of shared memory where groups are few ──▶ close: an answer for each group
+ *
+ * Memory: a cr_keys_head, then the planes. All of it is made zero by the launch.
+ * Thread: one at a time for a state. Owner: the caller. */
+#ifndef CURED_KERNELS_CUDA_KEYS_KEYS_H
+#define CURED_KERNELS_CUDA_KEYS_KEYS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "kernels/cuda/axis/axis.h"
+#include "kernels/cuda/keys/groups.h"
+
+enum {
+    CR_KEYS_THREADS = 512,      /* of a block of the fold */
+    CR_KEYS_BLOCKS = 2,         /* on a multiprocessor */
+    CR_KEYS_SHARED = 96 << 10,  /* bytes of its shared memory, at most */
+    CR_KEYS_COPIES = 32,        /* of a group's words in shared memory, at most: for lanes that lie side by side */
+    CR_KEYS_SAMPLE = 4096,      /* elements */
+    CR_KEYS_PLACES = 2048,      /* of a float64's exponents */
+    CR_KEYS_TOP = 35,           /* bits of a window's highest digit, at most */
+    CR_KEYS_MOST_LOG2 = 30,     /* of elements, so that no plane overflows */
+    CR_KEYS_NONE = -1,          /* no such plane */
+    CR_KEYS_SPECIAL_PLANES = 3, /* NaNs, +inf, −inf */
+};
+
+typedef struct cr_keys_head {
+    unsigned long long inside; /* ~ the number of the first key outside; 0: none is */
+    int32_t window, pad[13];   /* window: its lowest bit on the grid */
+} cr_keys_head;
+
+/* What the fold of one launch adds up. */
+typedef enum cr_keys_kind {
+    CR_KEYS_COUNTS, /* no sum */
+    CR_KEYS_SUM,
+    CR_KEYS_KINDS
+} cr_keys_kind;
+
+/* The numbers of planes; CR_KEYS_NONE: there are none. Those of counts, so many, come first. */
+typedef struct cr_keys_planes {
+    int32_t counts;
+    int32_t count, nonzero, special, window, limbs, all; /* all: how many there are */
+} cr_keys_planes;
+
+typedef struct cr_keys_args {
+    const uint8_t *data, *keys;
+    cr_keys_head *head;
+    unsigned long long *planes;
+    uint64_t n, per_block;
+    uint32_t groups, blocks;
+    uint32_t wide;           /* keys have 8 bytes, otherwise 4 */
+    uint32_t odd;            /* elements lie at any address */
+    uint32_t drop, absolute; /* absolute: of magnitudes */
+    uint32_t top;            /* bits of the window's highest digit */
+    uint32_t copies;         /* of a group's words in shared memory; 0: it does not hold those of all groups */
+    uint32_t limb_copies;    /* likewise, of its limbs */
+    uint32_t dtype, kind;
+    cr_keys_planes at;
+} cr_keys_args;
+
+typedef struct cr_keys_close_args {
+    cr_keys_args fold;
+    unsigned long long *wrong; /* becomes 0, or one more than the number of the first key outside */
+    uint32_t skip, out_count;
+    uint64_t ddof;
+    cr_axis_out out[CR_AXIS_OUTS];
+} cr_keys_close_args;
+
+/* Whether there are kernels for op, and for these keys and elements; otherwise the sentence. */
+cr_status cr_keys_gpu_takes(const cr_gpu_keys *keys, cr_error *error);
+/* Bytes of the state of all groups. */
+uint64_t cr_keys_gpu_state(const cr_gpu_keys *keys);
+/* Enqueues all. out[k]: device memory for an answer of ops[k] for each group. wrong: 8 bytes of device memory, as above. Gives a
+ * cudaError_t. */
+int cr_keys_gpu_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
+                        unsigned long long *wrong, void *stream);
+
+/* Of fold.cu and close.cu. */
+int cr_keys_launch_begin(const cr_keys_args *args, void *stream);
+int cr_keys_launch_fold(const cr_keys_args *args, void *stream);
+int cr_keys_launch_close(const cr_keys_close_args *args, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,213 @@
+/* launchers: how a reduction by key is laid over a GPU, and which planes its ops need.
+ *
+ * Thread: any; nothing here holds state. */
+#include <cuda_runtime_api.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "kernels/cuda/keys/keys.h"
+
+enum {
+    ELEMENTS = 4096,
+    FEW = 4
+}; /* of a block, at least; of a group, on average, where it has a place in shared memory */
+
+/* One launch of the fold, and what is answered from it. */
+typedef struct pass {
+    uint32_t family; /* of the sum; 0: counts alone */
+    bool counts;     /* ops that only count are answered, too */
+} pass;
+
+static uint32_t needs_of(const cr_gpu_axis *axis, uint32_t k) { return cr_op_needs(axis->ops[k], axis->dtype); }
+static bool is_count(const cr_gpu_axis *axis, uint32_t k) { return cr_op_closing(axis->ops[k]) == CR_CLOSING_COUNTS; }
+static bool is_float(cr_dtype dtype) { return cr_dtype_kind(dtype) == CR_KIND_FLOAT; }
+static bool is_summed(cr_dtype dtype) {
+    return dtype == CR_F16 || dtype == CR_BF16 || dtype == CR_F32 || dtype == CR_F64;
+}
+
+static bool answers(const cr_gpu_axis *axis, uint32_t k, pass p) {
+    return is_count(axis, k) ? p.counts : p.family != 0 && needs_of(axis, k) == p.family;
+}
+
+/* Elements of a type that are no number have planes wherever an op may ask for them. */
+static cr_keys_planes planes_of(const cr_gpu_axis *axis, pass p) {
+    cr_keys_planes at = {0, CR_KEYS_NONE, CR_KEYS_NONE, CR_KEYS_NONE, CR_KEYS_NONE, CR_KEYS_NONE, 0};
+    bool count = false, nonzero = false;
+    for (uint32_t k = 0; k < axis->op_count; k++) {
+        const cr_term term = cr_op_term(axis->ops[k]);
+        if (!answers(axis, k, p)) continue;
+        count |= is_count(axis, k) ? term == CR_TERM_ELEMENTS || term == CR_TERM_EVERY
+                                   : cr_op_divisor(axis->ops[k]) != CR_DIVISOR_ONE;
+        nonzero |= term == CR_TERM_NONZERO || term == CR_TERM_SOME || term == CR_TERM_EVERY;
+    }
+    if (count) at.count = at.all++;
+    if (nonzero) at.nonzero = at.all++;
+    at.counts = at.all;
+    if (is_float(axis->dtype)) {
+        at.special = at.all;
+        at.all += CR_KEYS_SPECIAL_PLANES;
+    }
+    if (p.family != 0) {
+        at.window = at.all;
+        at.all += axis->dtype == CR_F64 ? 2 : 1;
+        at.limbs = at.all;
+        at.all += (int32_t)cr_sum_limbs(cr_sum_of(p.family), axis->dtype);
+    }
+    return at;
+}
+
+/* The passes that the ops need. */
+static uint32_t passes_of(const cr_gpu_axis *axis, pass passes[2]) {
+    uint32_t families = 0, count = 0;
+    bool counts = false;
+    for (uint32_t k = 0; k < axis->op_count; k++) {
+        counts |= is_count(axis, k);
+        if (!is_count(axis, k)) families |= needs_of(axis, k);
+    }
+    if (families & CR_FAM_SUM) passes[count++] = (pass){CR_FAM_SUM, false};
+    if (families & CR_FAM_SUMABS) passes[count++] = (pass){CR_FAM_SUMABS, false};
+    if (counts && count == 0) passes[count++] = (pass){0, false};
+    if (counts) passes[0].counts = true;
+    return count;
+}
+
+uint64_t cr_keys_gpu_state(const cr_gpu_keys *keys) {
+    pass passes[2];
+    int32_t most = 0;
+    const uint32_t count = passes_of(&keys->axis, passes);
+    for (uint32_t i = 0; i < count; i++) {
+        const cr_keys_planes at = planes_of(&keys->axis, passes[i]);
+        if (at.all > most) most = at.all;
+    }
+    return sizeof(cr_keys_head) + (uint64_t)most * keys->keys.groups * sizeof(unsigned long long);
+}
+
+/* ---- What is taken ---- */
+
+static bool takes_op(const cr_gpu_axis *axis, uint32_t k) {
+    const cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
+    if (is_count(axis, k)) return !is_float(axis->dtype) || is_summed(axis->dtype);
+    return is_summed(axis->dtype) && cr_op_closing(axis->ops[k]) == CR_CLOSING_SUMS &&
+           (needs_of(axis, k) == CR_FAM_SUM || needs_of(axis, k) == CR_FAM_SUMABS) &&
+           is_float(cr_axis_dtype(axis->ops[k], axis->dtype, &own));
+}
+
+cr_status cr_keys_gpu_takes(const cr_gpu_keys *keys, cr_error *error) {
+    const cr_gpu_axis *axis = &keys->axis;
+    const uint64_t most = (uint64_t)1 << CR_KEYS_STATE_LOG2;
+    for (uint32_t k = 0; k < axis->op_count; k++)
+        if (!takes_op(axis, k))
+            return cr_fail(
+                error, CR_UNIMPLEMENTED,
+                "ops: the GPU has no kernel for %s of %s by key; it has sum, mean and norm1 of f16, bf16, f32 "
+                "and f64, and counts, any and all of these and of integers: reduce a copy in host memory",
+                cr_op_name(axis->ops[k]), cr_dtype_name(axis->dtype));
+    if (cr_dtype_size(keys->keys.dtype) < 4)
+        return cr_fail(error, CR_UNIMPLEMENTED,
+                       "keys: in device memory they are i32, u32, i64 or u64, these are %s: convert them",
+                       cr_dtype_name(keys->keys.dtype));
+    if (keys->keys.columns != 1)
+        return cr_fail(error, CR_UNIMPLEMENTED,
+                       "keys: in device memory an array of values is reduced by key, and these rows have %" PRIu64
+                       " columns: reduce one column at a time, or a copy in host memory",
+                       keys->keys.columns);
+    if (keys->keys.count >> CR_KEYS_MOST_LOG2 != 0)
+        return cr_fail(error, CR_UNIMPLEMENTED,
+                       "keys: in device memory fewer than 2^%d elements are reduced by key at once, these are %" PRIu64
+                       ": reduce parts, or a copy in host memory",
+                       CR_KEYS_MOST_LOG2, keys->keys.count);
+    const uint64_t each =
+        (cr_keys_gpu_state(keys) - sizeof(cr_keys_head)) / (keys->keys.groups ? keys->keys.groups : 1);
+    if (each != 0 && keys->keys.groups > (most - sizeof(cr_keys_head)) / each)
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                       "groups: the states of %" PRIu64 " groups, %" PRIu64 " bytes each, take more than %" PRIu64
+                       " bytes, the limit; reduce some groups at a time (drop leaves the others out)",
+                       keys->keys.groups, each, most);
+    return CR_OK;
+}
+
+/* ---- The launches ---- */
+
+/* The least power of two that n is not above. */
+static uint32_t log2_of(uint64_t n) {
+    uint32_t bits = 0;
+    while ((uint64_t)1 << bits < n) bits++;
+    return bits;
+}
+
+/* As many copies of so many words as `bytes` hold, and as a block's elements are worth; 0: not one. */
+static uint32_t copies_in(uint64_t words, uint64_t bytes, uint64_t elements) {
+    uint32_t copies = CR_KEYS_COPIES;
+    while (copies != 0 && (words * copies * sizeof(uint32_t) > bytes || words * copies > elements)) copies /= 2;
+    return copies;
+}
+
+/* What a block has in shared memory: limbs of few groups have a half of it at most. */
+static void share(cr_keys_args *args) {
+    const uint64_t digits = args->kind == CR_KEYS_SUM ? (args->dtype == CR_F64 ? 2 : 1) : 0;
+    const uint64_t words = (2 * digits + (uint64_t)args->at.counts) * args->groups;
+    const uint64_t limbs = digits != 0 ? 2 * (uint64_t)(args->at.all - args->at.limbs) * args->groups : 0;
+    if (words == 0 || args->n < (uint64_t)args->groups * FEW) return;
+    args->limb_copies = limbs != 0 ? copies_in(limbs, CR_KEYS_SHARED / 2, args->per_block) : 0;
+    const uint64_t taken = limbs * args->limb_copies * sizeof(uint32_t);
+    args->copies = copies_in(words, CR_KEYS_SHARED - taken, UINT64_MAX);
+    while (args->copies > 1 && words * args->copies > args->per_block) args->copies /= 2;
+    if (args->copies == 0) args->limb_copies = 0;
+}
+
+static void lay_out(cr_keys_args *args, const cr_gpu_keys *k, uint32_t multiprocessors, pass p, uint8_t *state) {
+    const uint64_t n = k->axis.shape.n, most = (uint64_t)(multiprocessors ? multiprocessors : 1) * CR_KEYS_BLOCKS;
+    const uint32_t room = 63 - log2_of(n); /* so that no sum of digits overflows */
+    memset(args, 0, sizeof *args);
+    args->data = k->axis.data;
+    args->keys = k->keys.data;
+    args->head = (cr_keys_head *)(void *)state;
+    args->planes = (unsigned long long *)(void *)(args->head + 1);
+    args->n = n;
+    args->groups = (uint32_t)k->keys.groups;
+    args->wide = cr_dtype_size(k->keys.dtype) == 8;
+    args->odd = (uintptr_t)k->axis.data % cr_dtype_size(k->axis.dtype) != 0;
+    args->drop = k->keys.drop;
+    args->absolute = p.family == CR_FAM_SUMABS;
+    args->top = room < CR_KEYS_TOP ? room : CR_KEYS_TOP;
+    args->dtype = (uint32_t)k->axis.dtype;
+    args->kind = p.family != 0 ? CR_KEYS_SUM : CR_KEYS_COUNTS;
+    args->at = planes_of(&k->axis, p);
+    const uint64_t pieces = n / ELEMENTS + (n % ELEMENTS != 0), blocks = pieces < most ? pieces : most;
+    args->per_block = blocks != 0 ? (pieces + blocks - 1) / blocks * ELEMENTS : 0;
+    args->blocks = args->per_block != 0 ? (uint32_t)((n + args->per_block - 1) / args->per_block) : 0;
+    share(args);
+}
+
+/* The answers of a pass, some at a time. */
+static int answer(const cr_keys_args *fold, const cr_gpu_keys *keys, pass p, void *const *out,
+                  unsigned long long *wrong, void *stream) {
+    const cr_gpu_axis *axis = &keys->axis;
+    cr_keys_close_args args = {.fold = *fold, .wrong = wrong, .ddof = axis->finish.ddof};
+    int failure = 0;
+    args.skip = axis->finish.nan == CR_NAN_SKIP;
+    for (uint32_t k = 0; k < axis->op_count && failure == 0; k++) {
+        if (answers(axis, k, p)) args.out[args.out_count++] = cr_axis_out_of(axis, k, out[k]);
+        if (args.out_count < CR_AXIS_OUTS && k + 1 < axis->op_count) continue;
+        failure = cr_keys_launch_close(&args, stream);
+        args.out_count = 0;
+    }
+    return failure;
+}
+
+int cr_keys_gpu_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
+                        unsigned long long *wrong, void *stream) {
+    pass passes[2];
+    const uint32_t count = passes_of(&keys->axis, passes);
+    int failure = 0;
+    for (uint32_t i = 0; i < count && failure == 0; i++) {
+        cr_keys_args args;
+        lay_out(&args, keys, multiprocessors, passes[i], state);
+        const uint64_t bytes = sizeof(cr_keys_head) + (uint64_t)args.at.all * args.groups * sizeof args.planes[0];
+        failure = (int)cudaMemsetAsync(state, 0, bytes, stream);
+        if (failure == 0 && args.n != 0 && args.kind != CR_KEYS_COUNTS) failure = cr_keys_launch_begin(&args, stream);
+        if (failure == 0 && args.n != 0) failure = cr_keys_launch_fold(&args, stream);
+        if (failure == 0) failure = answer(&args, keys, passes[i], out, wrong, stream);
+    }
+    return failure;
+}

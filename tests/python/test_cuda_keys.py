@@ -1,0 +1,188 @@
+"""Reductions of CUDA tensors by key, over the runtime double: types of elements and keys, groups few, many and empty, every order of keys, keys
+outside, answers to host memory, to tensors and in a capture, streams; what is refused, and what is wrong. Answers are those of the host."""
+import ctypes
+import fractions
+import itertools
+import unittest
+
+import numpy
+from support import Case, cured
+from test_cuda_here import CUDA, OPS, Tensor, number, outcome, random
+from test_cuda_pairs import part
+from test_cuda_ways import new_stream, slow_write
+
+FLOATS = ("f2", "f4", "f8")
+SUMS = ("sum", "mean", "norm1", "count_nan", "count_inf")
+COUNTS = ("count", "count_nonzero", "any", "all")
+N = 5000
+
+
+def whole(dtype, n=N):
+    a = random((n,), dtype)
+    if a.dtype.kind == "f":
+        a[[20, 90, 91, 700]] = numpy.nan, numpy.inf, -numpy.inf, -0.0
+    return a
+
+
+def orders(groups, n=N):
+    draw = numpy.random.default_rng(groups)
+    yield "random", draw.integers(0, groups, n)
+    yield "sorted", numpy.sort(draw.integers(0, groups, n))
+    yield "constant", numpy.full(n, groups - 1)
+    yield "runs", numpy.arange(n) // 37 % groups
+    yield "two", numpy.where(draw.random(n) < 0.5, 0, groups - 1)
+
+
+class Keys(Case):
+    def same(self, call, a, k, about=None):
+        self.assertEqual(outcome(lambda: call(a, k)), outcome(lambda: call(Tensor(a), Tensor(k))), about)
+
+    def test_types_and_orders(self):
+        for dtype, groups in itertools.product(FLOATS, (1, 3, 16, 1000, 9000)):
+            a = whole(dtype)
+            for (order, keys), kind in itertools.product(orders(groups), ("i4", "i8")):
+                k = keys.astype(kind)
+                for more in ({}, {"nan": "skip"}):
+                    self.same(lambda a, k: cured.reduce(a, ",".join(SUMS + COUNTS), keys=k, groups=groups, **more), a, k, (dtype, groups, order, kind, more))
+
+    def test_ops_alone(self):
+        for dtype in FLOATS:
+            a = whole(dtype)
+            for (order, k), op in itertools.product(orders(50), SUMS + COUNTS):
+                for kind in ("i4", "u4", "i8", "u8"):
+                    self.same(lambda a, k: getattr(cured, op)(a, keys=k, groups=60), a, k.astype(kind), (dtype, op, order, kind))
+            k = next(orders(50))[1]
+            for more in ({"dtype": "f4"}, {"dtype": "f2"}, {"dtype": "f8", "nan": "skip"}):
+                self.same(lambda a, k: cured.sum(a, keys=k, groups=50, **more), a, k, more)
+                self.same(lambda a, k: cured.mean(a, keys=k, groups=50, **more), a, k, more)
+        for dtype in ("?", "u1", "i2", "i4", "u8"):
+            a = random((N,), dtype)
+            for op in COUNTS:
+                self.same(lambda a, k: getattr(cured, op)(a, keys=k, groups=20), a, numpy.arange(N) % 17, (dtype, op))
+
+    def test_wide_data(self):
+        """Exponents far apart, which no window holds; beside exact fractions."""
+        draw = numpy.random.default_rng(3)
+        for dtype, reach in (("f4", 40), ("f8", 300)):
+            a = (draw.standard_normal(3000) * 10.0 ** draw.integers(-reach, reach // 2, 3000)).astype(dtype)
+            for order, k in orders(7, 3000):
+                self.same(lambda a, k: cured.reduce(a, "sum,mean,norm1", keys=k, groups=8), a, k, (dtype, order))
+                exact = [fractions.Fraction(0)] * 8
+                for x, key in zip(a.tolist(), k.tolist()):
+                    exact[key] += fractions.Fraction(x)
+                self.assertEqual([x.numerator / x.denominator for x in exact], cured.sum(Tensor(a), keys=Tensor(k), groups=8).tolist(), (dtype, order))
+
+    def test_groups(self):
+        """Without groups= up to the greatest key; empty groups; no elements; more groups than elements."""
+        a = whole("f4")
+        for kind in ("i4", "i8", "u4"):
+            k = (numpy.arange(N) * 7 % 91).astype(kind)
+            self.same(lambda a, k: cured.sum(a, keys=k), a, k)
+            self.same(lambda a, k: cured.reduce(a, "mean,count,any,all", keys=k, groups=20000), a, k)
+        self.same(lambda a, k: cured.sum(a, keys=k), a, numpy.full(N, -3))
+        none = numpy.zeros(0, "f4"), numpy.zeros(0, "i4")
+        for more in ({"groups": 5}, {"groups": 0}, {}):
+            self.same(lambda a, k: cured.reduce(a, "sum,mean,count,all", keys=k, **more), *none, more)
+        self.same(lambda a, k: cured.sum(a, keys=k, groups=0), a, numpy.zeros(N, "i4"))
+        self.same(lambda a, k: cured.sum(a, keys=k, groups=0, drop=True), a, numpy.zeros(N, "i4"))
+
+    def test_views(self):
+        for dtype, shift in itertools.product(FLOATS, range(1, 5)):
+            a, k = random((N,), dtype), (numpy.arange(N) % 13).astype("i4")
+            t, keys = Tensor(a), Tensor(k)
+            for first in (0, shift):
+                self.assertEqual(outcome(lambda: cured.sum(a[shift:4000 + shift], keys=k[first:4000 + first], groups=13)),
+                                 outcome(lambda: cured.sum(part(t, shift, 4000), keys=part(keys, first, 4000), groups=13)), (dtype, shift, first))
+            t.memory += 1  # at no multiple of the element
+            odd = part(t, 0, 3000)
+            host = numpy.frombuffer(a.tobytes()[1:], dtype, 3000)
+            self.assertEqual(outcome(lambda: cured.sum(host, keys=k[:3000], groups=13)), outcome(lambda: cured.sum(odd, keys=part(keys, 0, 3000), groups=13)))
+            t.memory -= 1
+
+    def test_outside(self):
+        a = random((N,), "f4")
+        for groups, kind in itertools.product((16, 9000), ("i4", "i8")):
+            for places, value in (((0,), groups), ((N - 1,), -1), ((4000, 77, 78), groups + 5), ((300,), 2**31 - 1), ((9,), -2**31)):
+                k = (numpy.arange(N) % groups).astype(kind)
+                k[list(places)] = value
+                with self.assertRaises(ValueError) as cpu:
+                    cured.sum(a, keys=k, groups=groups)
+                for ops in ("sum", "sum,count,norm1"):
+                    with self.assertRaises(ValueError) as gpu:
+                        cured.reduce(Tensor(a), ops, keys=Tensor(k), groups=groups)
+                    self.assertEqual(str(cpu.exception), str(gpu.exception))
+                self.same(lambda a, k: cured.reduce(a, "sum,mean,count", keys=k, groups=groups, drop=True), a, k)
+                out = Tensor(numpy.zeros(groups))  # nobody waits to be told: such an element is for no group
+                cured.sum(Tensor(a), keys=Tensor(k), groups=groups, out=out)
+                self.assertEqual(cured.sum(a, keys=k, groups=groups, drop=True).tobytes(), out.host().tobytes())
+
+    def test_out(self):
+        for dtype in FLOATS:
+            a = random((N,), dtype)
+            for groups, (op, result) in itertools.product((3, 700), (("sum", "f8"), ("mean", "f8"), ("count", "u8"), ("any", "?"))):
+                k = (numpy.arange(N) * 5 % groups).astype("i4")
+                wanted, out, host = getattr(cured, op)(a, keys=k, groups=groups), Tensor(numpy.zeros(groups, result)), numpy.zeros(groups, result)
+                self.assertIs(out, getattr(cured, op)(Tensor(a), keys=Tensor(k), groups=groups, out=out))
+                self.assertIs(host, getattr(cured, op)(Tensor(a), keys=Tensor(k), groups=groups, out=host))
+                self.assertEqual((wanted.tobytes(), wanted.tobytes()), (out.host().tobytes(), host.tobytes()), (dtype, op))
+        with self.assertRaisesRegex(ValueError, "out"):
+            cured.sum(Tensor(a), keys=Tensor(k), groups=groups, out=Tensor(numpy.zeros(groups + 1)))
+
+    def test_streams(self):
+        """Keys that another stream still writes are waited for, by the device."""
+        a, k = random((N,), "f4"), (numpy.arange(N) % 7).astype("i4")
+        wanted = cured.sum(a, keys=k, groups=7)
+        for out in (None, Tensor(numpy.zeros(7))):
+            main, other = new_stream(), new_stream()
+            t, keys = Tensor(a, stream=main.value), Tensor(numpy.zeros(N, "i4"), stream=other.value)
+            slow_write(other, keys, k)
+            got = cured.sum(t, keys=keys, groups=7, out=out)
+            CUDA.cudaDeviceSynchronize()
+            self.assertEqual(wanted.tobytes(), (got if out is None else out.host()).tobytes())
+
+    def test_captures(self):
+        a, k = random((N,), "f4"), (numpy.arange(N) % 7).astype("i4")
+        stream, graph, made = new_stream(), ctypes.c_void_p(), ctypes.c_void_p()
+        t, keys, out = Tensor(a, stream=stream.value), Tensor(k, stream=stream.value), Tensor(numpy.zeros(7), stream=stream.value)
+        self.assertEqual(0, CUDA.cudaStreamBeginCapture(stream, 2))
+        with self.assertRaisesRegex(cured.Error, "answers in device memory"):
+            cured.sum(t, keys=keys, groups=7)
+        cured.sum(t, keys=keys, groups=7, out=out)
+        self.assertEqual(0, CUDA.cudaStreamEndCapture(stream, ctypes.byref(graph)))
+        self.assertEqual(0, CUDA.cudaGraphInstantiate(ctypes.byref(made), graph, ctypes.c_ulonglong(0)))
+        for i in range(3):
+            t.copy_to_device(a * numpy.float32(i + 1))
+            self.assertEqual(0, CUDA.cudaGraphLaunch(made, stream))
+            self.assertEqual(cured.sum(a * numpy.float32(i + 1), keys=k, groups=7).tobytes(), out.host().tobytes())
+        CUDA.cudaGraphExecDestroy(made)
+        CUDA.cudaGraphDestroy(graph)
+
+    def test_what_is_refused(self):
+        a, k = random((N,), "f4"), numpy.zeros(N, "i4")
+        t, keys = Tensor(a), Tensor(k)
+        for op in OPS:
+            if op in SUMS + COUNTS:
+                continue
+            with self.assertRaisesRegex((NotImplementedError, TypeError, ValueError), "host memory|bit_|by key", msg=op):
+                getattr(cured, op)(t, keys=keys, groups=1)
+        for words, call in (("the GPU has no kernel for sum of i32 by key", lambda: cured.sum(Tensor(k), keys=keys, groups=1)),
+                            ("in device memory they are i32, u32, i64 or u64", lambda: cured.sum(t, keys=Tensor(k.astype("i2")), groups=1)),
+                            ("it must be an integer's", lambda: cured.sum(t, keys=t, groups=1)),
+                            ("these rows have 5 columns", lambda: cured.sum(Tensor(a.reshape(1000, 5)), keys=Tensor(k[:1000]), groups=1)),
+                            ("are a tensor on the same GPU", lambda: cured.sum(t, keys=k, groups=1)),
+                            ("an array in the memory of this process", lambda: cured.sum(a, keys=keys, groups=1)),
+                            ("the array has 5000 rows", lambda: cured.sum(t, keys=Tensor(k[1:]), groups=1)),
+                            ("partials by key are the CPU's", lambda: cured.partial(t, "sum", keys=keys, groups=1)),
+                            ("leave out client=", lambda: cured.sum(t, keys=keys, groups=1, client=cured.Client("embedded:"))),
+                            ("without axis, offsets or partial", lambda: cured.sum(t, keys=keys, groups=1, where=Tensor(a > 0))),
+                            ("not with offsets", lambda: cured.sum(t, keys=keys, groups=1, offsets=[0, 3])),
+                            ("axis 0", lambda: cured.sum(t, keys=keys, groups=1, axis=1)),
+                            ("more than 1073741824 bytes, the limit", lambda: cured.sum(t, keys=keys, groups=20_000_000)),
+                            ("more than 1073741824 bytes, the limit", lambda: cured.sum(t, keys=keys, groups=200_000_000))):
+            with self.assertRaisesRegex((TypeError, ValueError, NotImplementedError, MemoryError, cured.Error), words):
+                call()
+
+
+if __name__ == "__main__":
+    assert number(1).value == 1
+    unittest.main()
