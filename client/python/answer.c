@@ -97,31 +97,17 @@ PyObject *cr_py_answer_result(const cr_py_request *r, PyObject **values) {
     return result;
 }
 
-static PyObject *result_of(const cr_py_request *r, PyObject *const *names, const cured_values *values) {
+PyObject *cr_py_answer_named(PyObject *names, const cured_values *values) {
     PyObject *dict = PyDict_New(), *result = NULL;
     bool good = dict != NULL;
-    for (size_t i = 0; i < r->op_count && good; i++) {
-        PyObject *answer = cr_py_answer_or_error(cured_values_get(values, i));
-        good = answer != NULL && PyDict_SetItem(dict, names[i], answer) == 0;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(names) && good; i++) {
+        PyObject *answer = cr_py_answer_or_error(cured_values_get(values, (size_t)i));
+        good = answer != NULL && PyDict_SetItem(dict, PyTuple_GetItem(names, i), answer) == 0;
         Py_XDECREF(answer);
     }
     if (good) result = result_with(dict);
     Py_XDECREF(dict);
     return result;
-}
-
-PyObject *cr_py_answer_each(const cr_py_request *r, cured_values *const *values, size_t count) {
-    PyObject *all = PyList_New((Py_ssize_t)count), *names[CURED_MAX_OPS] = {NULL};
-    bool good = all != NULL;
-    for (size_t i = 0; i < r->op_count && good; i++)
-        good = (names[i] = PyUnicode_InternFromString(cured_op_name(r->ops[i]))) != NULL;
-    for (size_t i = 0; i < count && good; i++) {
-        PyObject *result = result_of(r, names, values[i]);
-        good = result != NULL && PyList_SetItem(all, (Py_ssize_t)i, result) == 0;
-    }
-    for (size_t i = 0; i < r->op_count; i++) Py_XDECREF(names[i]);
-    if (!good) Py_CLEAR(all);
-    return all;
 }
 
 bool cr_py_answer_is_index(cured_op op) { return cr_op_is_index((cr_op)op); }

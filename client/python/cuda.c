@@ -461,14 +461,14 @@ PyObject *cr_py_cuda_partial(PyObject *module, PyObject *args) {
     return answer;
 }
 
-/* _cuda_each(list, ops, alike, **options): alike: None where the tensors are not all of one library, device and dtype. */
+/* _cuda_each(list, ops, alike, **options): alike: also a tuple, and None where the tensors are not all of one library, device and dtype. */
 PyObject *cr_py_cuda_each(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     cr_py_request r = {.single = false};
     tensor_list list;
     cured_error error;
     PyObject *answer = NULL;
     (void)module;
-    if (nargs != 3 || !PyList_Check(args[0]))
+    if (nargs != 3 || !(PyList_Check(args[0]) || (args[2] == Py_True && PyTuple_Check(args[0]))))
         return PyErr_Format(PyExc_TypeError, "a list, the ops and a bool are wanted");
     if (!cr_py_request_ops(&r, args[1]) || !cr_py_request_options(&r, args + 3, 0, kwnames)) return NULL;
     if (args[2] == Py_True) {
@@ -477,7 +477,7 @@ PyObject *cr_py_cuda_each(PyObject *module, PyObject *const *args, Py_ssize_t na
     } else if (!cr_py_cuda_take_list(&list, args[0], &r)) {
         return NULL;
     }
-    cured_values **values = PyMem_Calloc(list.count, sizeof *values);
+    cured_values **values = calloc(list.count, sizeof *values);
     const cured_cuda_ask ask = cr_py_cuda_ask_of_list(&list, &r, &r.options);
     if (list.mixed) {
         answer = Py_NewRef(Py_None);
@@ -485,12 +485,16 @@ PyObject *cr_py_cuda_each(PyObject *module, PyObject *const *args, Py_ssize_t na
         PyThreadState *thread = PyEval_SaveThread();
         const cured_status status = cured_cuda_reduce_each(&ask, values, &error);
         PyEval_RestoreThread(thread);
-        answer = status == CURED_OK ? cr_py_answer_each(&r, values, list.count) : failed(&error);
-        for (size_t i = 0; i < list.count; i++) cured_values_free(values[i]);
+        if (status == CURED_OK) {
+            answer = cr_py_results_new(&r, values, list.count);
+            values = NULL;
+        } else {
+            answer = failed(&error); /* which left no values */
+        }
     } else {
         PyErr_NoMemory();
     }
-    PyMem_Free(values);
+    free(values);
     cr_py_cuda_end_list(&list);
     return answer;
 }

@@ -367,9 +367,9 @@ bool cr_py_search_ready(PyObject *module);
 PyObject *cr_py_answer_value(const cured_value *value);
 /* The exception that is set, as an object; it is set no more. */
 PyObject *cr_py_answer_take_error(void);
+/* A Result of values, by these names of their ops, which are in a tuple. */
+PyObject *cr_py_answer_named(PyObject *names, const cured_values *values);
 /* The value, or the exception that says why there is none: a Result raises it when somebody asks for the value. */
-/* A list of Results, one for each of so many values of r's ops. */
-PyObject *cr_py_answer_each(const cr_py_request *r, cured_values *const *values, size_t count);
 PyObject *cr_py_answer_or_error(const cured_value *value);
 /* Whether the op's answer is an index. */
 bool cr_py_answer_is_index(cured_op op);
@@ -384,6 +384,14 @@ bool cr_py_answer_room(cr_py_request *request);
 PyObject *cr_py_answer_arrays(cr_py_request *request);
 /* A Result of values for the request's ops; takes over the references in `values`. */
 PyObject *cr_py_answer_result(const cr_py_request *request, PyObject **values);
+
+/* ---- results.c: a sequence of Results ---- */
+
+bool cr_py_results_ready(PyObject *module);
+/* Of so many values of the request's ops, which it takes over, also where it fails: the array from malloc(), and each of them. */
+PyObject *cr_py_results_new(const cr_py_request *request, cured_values **values, size_t count);
+/* The same of a list of Results that are there. */
+PyObject *cr_py_results_of(PyObject *module, PyObject *list);
 
 /* ---- out.c: where the caller wants the answers ---- */
 

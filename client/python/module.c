@@ -130,7 +130,7 @@ static int fill(PyObject *module) {
     if (filled != NULL) return PyDict_Merge(PyModule_GetDict(module), filled, 0);
     if (!add_error(module) || !cr_py_memory_ready(module) || !cr_py_client_ready(module) ||
         !cr_py_partial_ready(module) || !cr_py_file_ready(module) || !cr_py_async_ready(module) ||
-        !cr_py_search_ready(module) || !cr_py_arrow_ready(module) ||
+        !cr_py_search_ready(module) || !cr_py_results_ready(module) || !cr_py_arrow_ready(module) ||
         PyModule_AddStringConstant(module, "__version__", cured_version()) != 0 ||
         PyModule_AddStringConstant(module, "_arrow_types", arrow_types) != 0)
         return -1;
@@ -156,6 +156,7 @@ PyMODINIT_FUNC PyInit__cured(void) {
          "A Result for each CUDA tensor of a list, made while the GPU is at the next ones."},
         {"_cuda_each", (PyCFunction)(void (*)(void))cr_py_cuda_each, METH_FASTCALL | METH_KEYWORDS,
          "A Result for each CUDA tensor of a list."},
+        {"_results", cr_py_results_of, METH_O, "The Results of a list, as a sequence."},
         {"_cuda_to", cr_py_cuda_to, METH_VARARGS, "An op of a list of CUDA tensors, to a tensor of one element."},
         {"_cuda_linear", cr_py_cuda_linear, METH_VARARGS, "The linear form of CUDA tensors, to CUDA tensors."},
         {"_cuda_from_linear", cr_py_cuda_from_linear, METH_VARARGS,

@@ -35,8 +35,11 @@ static PyObject *run(stats *s) {
     PyThreadState *thread = PyEval_SaveThread();
     const cured_status status = cured_cuda_partial_each(&ask, found, s, &error);
     PyEval_RestoreThread(thread);
-    if (status == CURED_OK && s->error.code == CURED_OK)
-        return cr_py_answer_each(s->request, s->values, s->list->count);
+    if (status == CURED_OK && s->error.code == CURED_OK) {
+        cured_values **values = s->values;
+        s->values = NULL;
+        return cr_py_results_new(s->request, values, s->list->count);
+    }
     cr_py_raise(status == CURED_OK ? &s->error : &error);
     return NULL;
 }

@@ -141,8 +141,15 @@ bool cr_py_tensor_wait(const cr_py_input *in) {
 
 /* ---- DLPack ---- */
 
+/* Tensors come in many of one type: the last is kept. */
 static cured_dtype dl_dtype(const cr_py_dl *t) {
-    return t->lanes == 1 ? (cured_dtype)cr_dtype_of_dlpack(t->code, t->bits) : CURED_DTYPE_DEFAULT;
+    static uint8_t code, bits; /* of no type at first */
+    static cured_dtype dtype = CURED_DTYPE_DEFAULT;
+    if (t->lanes != 1) return CURED_DTYPE_DEFAULT;
+    if (t->code == code && t->bits == bits) return dtype;
+    code = t->code;
+    bits = t->bits;
+    return dtype = (cured_dtype)cr_dtype_of_dlpack(code, bits);
 }
 
 static void capsule_done(PyObject *capsule) {
@@ -363,12 +370,12 @@ int cr_py_tensor_borrow(PyObject *tensor, bool even, cured_cuda_array *array, in
     const cr_py_exchange *exchange = cr_py_exchange_of(Py_TYPE(tensor));
     if (exchange == NULL) return PyErr_Occurred() ? -1 : 0;
     if (!even && !has_its_sign(tensor)) return -1;
-    if (!cr_py_exchange_borrow(exchange, tensor, &t) || t.device_type != CR_PY_DL_CUDA ||
-        dl_dtype(&t) == CURED_DTYPE_DEFAULT || !is_contiguous(&t, &count))
-        return 0;
+    if (!cr_py_exchange_borrow(exchange, tensor, &t) || t.device_type != CR_PY_DL_CUDA) return 0;
+    const cured_dtype dtype = dl_dtype(&t);
+    if (dtype == CURED_DTYPE_DEFAULT || !is_contiguous(&t, &count)) return 0;
     if (stream != NULL && !cr_py_exchange_stream(exchange, &t, stream)) return -1;
     *device = t.device_id;
-    *array = (cured_cuda_array){count ? (const char *)t.data + t.byte_offset : NULL, count, dl_dtype(&t)};
+    *array = (cured_cuda_array){count ? (const char *)t.data + t.byte_offset : NULL, count, dtype};
     return 1;
 }
 

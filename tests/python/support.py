@@ -3,9 +3,14 @@ and NumPy's types.
 
 Answers are equal when their bits are: floats are compared with their sign, so that -0 is not 0, and NaN equals NaN.
 """
+import collections.abc
+import copy
 import doctest
 import math
+import operator
 import os
+import pickle
+import re
 import struct
 import sys
 import unittest
@@ -77,6 +82,35 @@ class Case(unittest.TestCase):
         for test in doctest.DocTestFinder().find(function, "example"):
             runner.run(test)
         self.assertEqual((0, commands), (runner.failures, runner.tries))
+
+    def assert_sequence(self, got, wanted, what=""):
+        """What cured.reduce_each gave is to its user the list of those Results, but that it cannot be changed."""
+        n, made = len(wanted), list(got)
+        self.assertIs(type(got), cured.Results)
+        self.assertIsInstance(got, collections.abc.Sequence)
+        self.assertEqual((repr(wanted), n, n != 0), (repr(got), len(got), bool(got)), what)
+        self.assertEqual([id(r) for r in made], [id(got[k]) for k in range(n)], what)
+        self.assertEqual([id(r) for r in made], [id(got[k - n]) for k in range(n)], what)
+        self.assertEqual([id(r) for r in made[::-1]], [id(r) for r in reversed(got)], what)
+        for part in (slice(None), slice(1, -1), slice(None, None, -2), slice(5, 2), slice(-3, 99), slice(99, None)):
+            self.assertIs(type(got[part]), list)
+            self.assertEqual([id(r) for r in made[part]], [id(r) for r in got[part]], (what, part))
+        for copied in (got.copy(), copy.copy(got), copy.deepcopy(got), pickle.loads(pickle.dumps(got)), got + [], [] + got, got[:]):
+            self.assertIs(type(copied), list)
+            self.assertEqual(repr(wanted), repr(copied), what)
+        self.assertTrue(got == made and made == got and got == got and not got != made and got != tuple(made) and got != made[1:] and got <= made)
+        self.assertEqual([got + got, got + made, made + got], [made + made] * 3, what)
+        if n != 0 and not re.search("nan|<", repr(wanted)):  # others are equal to nothing, or raise
+            self.assertTrue(got == wanted and wanted == got, what)
+            self.assertTrue(wanted[-1] in got and {} not in got)
+            self.assertEqual((wanted.index(wanted[-1]), wanted.count(wanted[0]), n - 1), (got.index(wanted[-1]), got.count(wanted[0]), got.index(made[-1], n - 1)))
+            with self.assertRaisesRegex(ValueError, "is not in list"):
+                got.index({})
+        for kind, said, call in ((IndexError, "results", lambda: got[n]), (IndexError, "results", lambda: got[-n - 1]), (IndexError, "", lambda: got[2**70]),
+                                 (TypeError, "an integer or a slice is wanted, not <class 'str'>", lambda: got["sum"]), (TypeError, "unhashable", lambda: hash(got)),
+                                 (TypeError, "", lambda: got + ()), (TypeError, "", lambda: operator.setitem(got, 0, None)), (AttributeError, "", lambda: got.append)):
+            with self.assertRaisesRegex(kind, said, msg=what):
+                call()
 
     def assert_same(self, a, b, what=""):
         self.assertTrue(same(a, b), "%r is not %r %s" % (a, b, what))

@@ -1,5 +1,7 @@
 """Lists with CUDA tensors, crossed, over the runtime double: types × where the arrays lie × what is asked. Each answer is that of the
 elements cast by NumPy and laid one after the other; what has no answer says why."""
+import gc
+import threading
 import unittest
 
 import numpy
@@ -82,6 +84,68 @@ class Crossed(Case):
                         call([*tensors[:2], gaps, *tensors[2:]])
                 with self.assertRaisesRegex(ValueError, "order matters.*contiguous", msg=(types, place)):
                     cured.argmax([*tensors, turned])
+
+    def test_each(self):
+        """A sequence as the list of the Results: places × ops, with NaNs and without, and after the tensors died."""
+        self.addCleanup(setattr, Borrowed, "now", None)
+        Borrowed.now = new_stream().value
+        for types, nan in (("one", True), ("floats", False), ("integers", False)):
+            arrays = self.arrays(TYPES[types], nan)
+            for ops, options in (("norm2,min,argmax", {}), (["sum"], {}), ("count,var,mean", {"ddof": 1})):
+                wanted = [cured.reduce(a, ops, **options) for a in arrays]
+                for place, put in PLACES.items():
+                    tensors = [put(a, k) for k, a in enumerate(arrays)]
+                    for given in (tensors, tuple(tensors), iter(tensors)):
+                        got = cured.reduce_each(given, ops, **options)
+                        del given
+                    tensors.clear()
+                    self.assert_sequence(got, wanted, (types, place))
+                    self.assertEqual([outcome(lambda: r) for r in wanted], [outcome(lambda: r) for r in got])
+
+    def test_each_is_made_when_it_is_asked_for(self):
+        """Once, also where making it is interrupted by another that asks for it, and from many threads."""
+        arrays = self.arrays(TYPES["one"])
+        got = cured.reduce_each([Borrowed(a) for a in arrays], "sum,norm2")
+        del gc.garbage[:]
+        before = sum(isinstance(o, cured.Result) for o in gc.get_objects())
+        self.assertEqual(got[2].sum, 0)
+        self.assertEqual(before + 1, sum(isinstance(o, cured.Result) for o in gc.get_objects()))
+        self.assertIs(got[2], got[2])
+        asked = []
+        gc.callbacks.append(lambda phase, info: asked.append(got[1]) if phase == "stop" else None)
+        self.addCleanup(gc.callbacks.clear)
+        limits = gc.get_threshold()
+        gc.set_threshold(1)
+        try:
+            made = got[1]
+        finally:
+            gc.set_threshold(*limits)
+        self.assertTrue(asked)
+        self.assertTrue(all(r is made for r in asked))
+        many = cured.reduce_each([Borrowed(a) for a in arrays * 50], "sum,max,norm2")
+        found = [None] * 8
+        threads = [threading.Thread(target=lambda k=k: found.__setitem__(k, list(many))) for k in range(len(found))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertTrue(all(one is other for every in found for one, other in zip(every, found[0])))
+
+    def test_each_of_none(self):
+        """What is no array, wherever it is in the list, and lists of none."""
+        t = Borrowed(random((9,), "f4"))
+        for wrong in ([], (), iter(())):
+            with self.assertRaises((TypeError, ValueError)):
+                cured.reduce_each(wrong, "sum")
+        for wrong in ([t, "x"], ["x", t], [t, 3], [t, None]):
+            with self.assertRaises(TypeError):
+                cured.reduce_each(wrong, "sum")
+        for words, call in (("ops", lambda: cured.reduce_each([t], [])), ("no argument 'axes'", lambda: cured.reduce_each([t], "sum", axes=1)),
+                            ("out: ", lambda: cured.reduce_each([t], "sum", out=(numpy.zeros(()),))), ("op", lambda: cured.reduce_each([t], "summ"))):
+            with self.assertRaisesRegex((TypeError, ValueError), words):
+                call()
+        mask = Tensor(numpy.arange(9) > 4)
+        self.assertEqual(repr(cured.reduce_each([t.host()] * 2, "sum,mean", where=numpy.arange(9) > 4)), repr(cured.reduce_each([Tensor(t.host())] * 2, "sum,mean", where=mask)))
 
     def test_one_call_for_a_type(self):
         """Of tensors that are looked at in C; others make one for each type."""

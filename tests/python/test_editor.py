@@ -24,6 +24,9 @@ found: cured.Result = cured.reduce(a, ["min", "max"], keepdims=True)
 state: cured.Partial = cured.partial(a, "sum", first=None)
 both = cured.merge([state, state]).finish("sum", dtype="f4").sum
 column = cured.column(object(), "price")
+each: cured.Results = cured.reduce_each([a, a], "sum")
+some: list[cured.Result] = each[1:] + each.copy() + (each + each)
+first = each[0].sum, [r.sum for r in each], each.index(each[1]), len(each)
 f: cured.File = cured.file("a.npy")
 lots = f.sum(), f.quantile(0.5, axis=0), f.reduce("sum,max", axis=1).max, f.shape[0]
 with cured.Client("embedded:", threads=2) as client:
@@ -44,7 +47,8 @@ print(cured.array_api.var(a, correction=0.5), cured.Search("f8", 0.5).asked)
 TYPOS = ("cured.suum(a)", "cured.sum(a, axs=0)", "cured.sum(a, nan='ignore')", "cured.max(a, dtype='f4')", "cured.sum(a, nulls='no')", "client.meen(a)",
          "client.mean(a, keepdim=True)", "client.clos()", "f.summ()", "f.sum(a, 0)", "f.shap", "f.argmax(overflow='wrap')", "cured.Client(adress='x')",
          "asked.men(a)", "asked.sum(a, axi=0)", "asked.sevrer", "cured.quantile(a, 0.5, method='liner')", "cured.partial(a, 'sum', firts=0)",
-         "cured.reduce(a, 'sum').finish", "state.finnish('sum')", "cured.array_api.sum(a, 0)", "cured.column(a)", "cured.reduce_each(a, 'sum', axes=0)")
+         "cured.reduce(a, 'sum').finish", "state.finnish('sum')", "cured.array_api.sum(a, 0)", "cured.column(a)", "cured.reduce_each(a, 'sum', axes=0)",
+         "each.append(each[0])", "each['a']")
 ALLOWED = {"cured.reduce(a, 'sum').finish"}  # answers have any name: r.sum
 
 
@@ -81,7 +85,7 @@ class Signatures(Case):
         for name in sorted(set(cured.__all__) | set(OPS)):
             function = getattr(cured, name)
             if inspect.isclass(function) or inspect.ismodule(function) or name in ("partial", "from_linear", "linear", "reduce_each", "reduce_parts", "weights", "vecdot"):
-                if not inspect.ismodule(function) and name not in ("Error", "File", "Weights"):
+                if not inspect.ismodule(function) and name not in ("Error", "File", "Results", "Weights"):
                     self.assertIsNotNone(inspect.signature(function), name)
                 continue
             of_file = [row for row in of_signature(function, False)]

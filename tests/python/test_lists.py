@@ -257,6 +257,13 @@ class Each(Case):
         rows = cured.reduce_each([numpy.ones((2, 3)), numpy.ones((4, 3))], "sum", axis=1)
         self.assertEqual([(2,), (4,)], [r.sum.shape for r in rows])
 
+    def test_sequence(self):
+        """As the list of the Results. tests/python/test_cuda_lists.py has those of a GPU."""
+        self.assert_sequence(cured.reduce_each([numpy.arange(k, k + 3) for k in range(7)], "sum,max"),
+                             [cured.reduce(numpy.arange(k, k + 3), "sum,max") for k in range(7)])
+        self.refused(TypeError, "cannot create", type(cured.reduce_each([b"a"], "sum")))
+        self.refused(TypeError, "list of Results", lambda: cured._cured._results(()))
+
     def test_no_answer(self):
         self.refused(ValueError, "min of no", lambda: cured.reduce_each([numpy.ones(0)], "min")[0].min)
 

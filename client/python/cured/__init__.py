@@ -16,7 +16,7 @@ from ._pairs import average, vecdot  # noqa: F401
 from ._linear import from_linear, linear  # noqa: F401
 from ._lists import reduce_each  # noqa: F401
 from ._parts import reduce_parts  # noqa: F401
-from ._result import Result  # noqa: F401
+from ._result import Result, Results  # noqa: F401
 from ._weights import weights  # noqa: F401
 
 # What is loaded when it is asked for, because asyncio or NumPy comes with it: the file, and the name there; None: the file itself.

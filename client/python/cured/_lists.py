@@ -10,6 +10,7 @@ from ._cured import _is_float, _is_index, _is_ordered, _is_ranked, _widened, par
 from ._result import Result
 
 OPTIONS = ("dtype", "ddof", "nan", "overflow")
+_TOGETHER = frozenset(OPTIONS)
 REFUSED = {
     "axis": "axis: a list of arrays is one array without axes: cured.reduce_each(list, ops, axis=…) answers each",
     "keepdims": "keepdims: a list of arrays is one array without axes",
@@ -157,18 +158,19 @@ def _answer(value):
 
 
 def reduce_each(arrays, ops, /, **options):
-    """A list with the Result of each array. options: as of cured.reduce, but for out, of which each array would want its own."""
+    """A sequence with the Result of each array. options: as of cured.reduce, but for out, of which each array would want its own."""
     if options.get("out") is not None:
         raise TypeError("out: reduce_each has a Result for each array: call cured.reduce(a, ops, out=…) for each")
-    arrays = checked(arrays)
-    if set(options) - set(OPTIONS):
-        return each_of(arrays, ops, None, _cured.reduce, options)
-    kinds = _kinds(arrays)
-    if len(kinds) == 1 and hasattr(kinds.pop(), "__dlpack_c_exchange_api__"):  # which C functions look at
+    if not isinstance(arrays, (list, tuple)):
+        arrays = list(arrays)
+    together = options.keys() <= _TOGETHER
+    if together and arrays and hasattr(type(arrays[0]), "__dlpack_c_exchange_api__"):  # C functions look at them, and at their types
         results = _cured._cuda_each(arrays, ops, True, **options)
         if results is not None:
             return results
-    return each_of(arrays, ops, _each, _cured.reduce, options)
+    arrays = checked(arrays)
+    results = each_of(arrays, ops, _each if together else None, _cured.reduce, options)
+    return _cured._results(results) if isinstance(results, list) else results
 
 
 def _each(arrays, ops, **options):
@@ -176,7 +178,7 @@ def _each(arrays, ops, **options):
 
 
 def each_of(arrays, ops, together, alone, options):
-    """A list with the answer for each array: of the CUDA tensors of one device by one call together(list, ops, …), where its answer is not
+    """A sequence with the answer for each array: of the CUDA tensors of one device by one call together(list, ops, …), where its answer is not
     None; of others by alone(array, ops, …). together None: of all."""
     answers, devices = [None] * len(arrays), {}
     for i, array in enumerate(arrays):
@@ -185,6 +187,8 @@ def each_of(arrays, ops, together, alone, options):
             devices.setdefault(device, []).append(i)
     for places in devices.values():
         made = together([arrays[i] for i in places], ops, **options)
+        if made is not None and len(made) == len(arrays):
+            return made
         for i, answer in zip(places, made or ()):
             answers[i] = answer
     return [alone(array, ops, **options) if answer is None else answer for array, answer in zip(arrays, answers)]

@@ -1,5 +1,9 @@
-"""Result: the answers of several operations over one pass, by name: r.sum, r["sum"], dict(r)."""
-from collections.abc import Mapping
+"""Result: the answers of several operations over one pass, by name: r.sum, r["sum"], dict(r). Results of many arrays are the extension's."""
+from collections.abc import Mapping, Sequence
+
+from ._cured import Results
+
+Sequence.register(Results)
 
 
 class Result(Mapping):
