@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/core/axis.h"
 #include "kernels/core/keys.h"
+#include "kernels/cpu/fold.h"
 #include "tests/gpu/gpu_caller.h"
 
 enum { OPS = 8, KEYS_AT = 2 * CALLER_ROOM, ANSWERS_AT = 64, ANSWERS = CALLER_ROOM / 8 };
@@ -21,16 +23,15 @@ typedef struct by_key {
 } by_key;
 
 static size_t draw_ops(cured_dtype dtype, cured_op *ops) {
-    static const cured_op sums[] = {CURED_OP_SUM, CURED_OP_MEAN, CURED_OP_NORM1, CURED_OP_COUNT_NAN,
-                                    CURED_OP_COUNT_INF},
-                          counts[] = {CURED_OP_COUNT, CURED_OP_COUNT_NONZERO, CURED_OP_ANY, CURED_OP_ALL};
+    static const cured_op all[] = {CURED_OP_SUM,           CURED_OP_MEAN,  CURED_OP_NORM1, CURED_OP_COUNT,
+                                   CURED_OP_COUNT_NONZERO, CURED_OP_ANY,   CURED_OP_ALL,   CURED_OP_COUNT_NAN,
+                                   CURED_OP_COUNT_INF,     CURED_OP_SUMSQ, CURED_OP_NORM2};
     const bool floats = cr_dtype_kind((cr_dtype)dtype) == CR_KIND_FLOAT;
+    const size_t there = floats ? sizeof all / sizeof all[0] : 7;
     size_t count = 0;
-    for (size_t k = 0; k < 5 && floats; k++)
-        if (caller_draw(3) == 0) ops[count++] = sums[k];
-    for (size_t k = 0; k < 4 && count < OPS; k++)
-        if (caller_draw(4) == 0) ops[count++] = counts[k];
-    if (count == 0) ops[count++] = floats ? CURED_OP_SUM : CURED_OP_ANY;
+    for (size_t k = 0; k < there && count < OPS; k++)
+        if (caller_draw(4) == 0) ops[count++] = all[k];
+    if (count == 0) ops[count++] = all[caller_draw(there)];
     return count;
 }
 
@@ -60,46 +61,56 @@ static uint64_t first_outside(const cr_keys *keys) {
     return i;
 }
 
-/* Where each group's elements begin, gathered in `all`. */
+/* The cell of element i; UINT64_MAX: none. */
+static uint64_t cell_of(const by_key *b, uint64_t i) {
+    const uint64_t key = cr_keys_at(&b->keys, i / b->keys.columns);
+    return key < b->keys.groups ? key * b->keys.columns + i % b->keys.columns : UINT64_MAX;
+}
+
+/* Where each cell's elements begin, gathered in `all`. */
 static void gather(const by_key *b, uint8_t *all, uint64_t *from) {
     const size_t size = cured_dtype_size(b->dtype);
-    const uint64_t groups = b->keys.groups;
-    memset(from, 0, (groups + 2) * sizeof from[0]);
+    const uint64_t cells = cr_keys_answers(&b->keys);
+    memset(from, 0, (cells + 2) * sizeof from[0]);
     for (uint64_t i = 0; i < b->n; i++)
-        if (cr_keys_at(&b->keys, i) < groups) from[cr_keys_at(&b->keys, i) + 2]++;
-    for (uint64_t g = 2; g < groups + 2; g++) from[g] += from[g - 1];
+        if (cell_of(b, i) < cells) from[cell_of(b, i) + 2]++;
+    for (uint64_t g = 2; g < cells + 2; g++) from[g] += from[g - 1];
     for (uint64_t i = 0; i < b->n; i++) {
-        const uint64_t key = cr_keys_at(&b->keys, i);
-        if (key < groups) memcpy(all + from[key + 1]++ * size, b->host + i * size, size);
+        const uint64_t cell = cell_of(b, i);
+        if (cell < cells) memcpy(all + from[cell + 1]++ * size, b->host + i * size, size);
     }
 }
 
-static void compare(const by_key *b, const cured_options *options, void *const *answers, const char *what) {
+/* Whether all answers are those of the CPU; *lacks: some do not fit their type. */
+static bool compare(const by_key *b, const cured_options *options, void *const *answers, bool *lacks) {
+    static cr_partial partial;
     const size_t size = cured_dtype_size(b->dtype);
-    const uint64_t groups = b->keys.groups;
+    const uint64_t cells = cr_keys_answers(&b->keys);
+    const cr_finish_opts finish = {.nan = (cr_nan_policy)options->nan, .result_dtype = (cr_dtype)options->result_dtype};
     uint8_t *all = malloc(b->n * size + 1);
-    uint64_t *from = malloc((groups + 2) * sizeof from[0]);
-    cured_options plain = *options;
-    cured_error error;
-    plain.keys = NULL;
+    uint64_t *from = malloc((cells + 2) * sizeof from[0]);
+    uint32_t families = 0;
+    cr_error error;
+    bool right = true;
+    *lacks = false;
+    for (size_t k = 0; k < b->op_count; k++) families |= cr_op_needs((cr_op)b->ops[k], (cr_dtype)b->dtype);
     gather(b, all, from);
-    for (uint64_t g = 0; g < groups; g++) {
-        cured_values *values;
-        caller_good(cured_reduce_here(b->dtype, b->ops, b->op_count, all + from[g] * size, from[g + 1] - from[g],
-                                      &plain, &values, &error),
-                    &error, "here");
+    for (uint64_t g = 0; g < cells; g++) {
+        cr_partial_init(&partial, (cr_dtype)b->dtype, families);
+        cr_cpu_fold(&partial, all + from[g] * size, from[g + 1] - from[g], 0);
         for (size_t k = 0; k < b->op_count; k++) {
-            size_t bytes;
-            const void *value = cured_value_bytes(cured_values_get(values, k), &bytes);
-            const size_t each = cured_dtype_size(cured_axis_dtype(b->ops[k], b->dtype, plain.result_dtype));
+            const cr_finish_opts own = cr_finish_share((cr_op)b->ops[k], (cr_dtype)b->dtype, &finish, NULL);
+            const size_t each = cr_dtype_size(cr_axis_dtype((cr_op)b->ops[k], (cr_dtype)b->dtype, &own));
+            uint8_t value[16];
+            const bool fits = cr_axis_store(&partial, (cr_op)b->ops[k], &own, g, value, &error) == CR_OK;
             caller_run.checks++;
-            if (bytes < each || memcmp(value, (const uint8_t *)answers[k] + g * each, each) != 0)
-                caller_wrong(what, b->dtype, cured_op_name(b->ops[k]), b->n, b->offset);
+            *lacks |= !fits;
+            right = right && (!fits || memcmp(value, (const uint8_t *)answers[k] + g * each, each) == 0);
         }
-        cured_values_free(values);
     }
     free(all);
     free(from);
+    return right;
 }
 
 /* To host memory: answers, or the first key outside. */
@@ -107,38 +118,41 @@ static void check_host(const by_key *b, const cured_cuda_ask *ask) {
     void *answers[OPS];
     cured_error error;
     cr_error wanted = {CR_OK, ""};
-    const uint64_t outside = b->keys.drop ? b->n : first_outside(&b->keys);
-    for (size_t k = 0; k < b->op_count; k++) answers[k] = malloc(b->keys.groups * 8 + 1);
+    const uint64_t outside = b->keys.drop ? b->keys.count : first_outside(&b->keys);
+    for (size_t k = 0; k < b->op_count; k++) answers[k] = malloc(cr_keys_answers(&b->keys) * 8 + 1);
     const cured_status status = cured_cuda_reduce_axis(ask, answers, &error);
-    if (outside < b->n) {
+    if (outside < b->keys.count) {
         cr_keys_outside(&b->keys, outside, cr_keys_at(&b->keys, outside), &wanted);
         caller_run.checks++;
         if (status != CURED_INVALID_ARGUMENT || strcmp(error.text, wanted.text) != 0)
             caller_wrong("key outside", b->dtype, error.text, b->n, b->offset);
     } else {
-        caller_good(status, &error, "by key");
-        compare(b, ask->options, answers, "by key");
+        bool lacks;
+        const bool right = compare(b, ask->options, answers, &lacks);
+        if (status != CURED_OUT_OF_RANGE) caller_good(status, &error, "by key");
+        if (lacks != (status == CURED_OUT_OF_RANGE) || (!lacks && !right))
+            caller_wrong("by key", b->dtype, cured_op_name(b->ops[0]), b->n, b->offset);
     }
     for (size_t k = 0; k < b->op_count; k++) free(answers[k]);
 }
 
 /* To device memory, with a word of status. Of what is outside nobody else is told. */
 static void check_device(const by_key *b, cured_cuda_ask *ask) {
-    const bool captured = caller_draw(4) == 0;
+    const bool captured = caller_draw(4) == 0, asked = caller_draw(8) != 0;
+    const uint64_t bytes = cr_keys_answers(&b->keys) * 8;
     void *answers[OPS], *to[OPS];
     uint64_t state = 0;
     cured_error error;
     cudaGraph_t graph;
     cudaGraphExec_t replay;
-    for (size_t k = 0; k < b->op_count; k++) to[k] = caller_run.beside + ANSWERS_AT + k * b->keys.groups * 8;
-    caller_cuda(cudaMemset(caller_run.beside, 0x5a, ANSWERS_AT + b->op_count * b->keys.groups * 8), "memset");
+    for (size_t k = 0; k < b->op_count; k++) to[k] = caller_run.beside + ANSWERS_AT + k * bytes;
+    caller_cuda(cudaMemset(caller_run.beside, 0x5a, ANSWERS_AT + b->op_count * bytes), "memset");
     caller_cuda(cudaDeviceSynchronize(), "synchronize");
     if (captured) {
         ask->stream = caller_run.streams[1];
         caller_cuda(cudaStreamBeginCapture(ask->stream, cudaStreamCaptureModeThreadLocal), "capture");
     }
-    caller_good(cured_cuda_enqueue(ask, to, caller_draw(8) ? caller_run.beside : NULL, &error), &error,
-                "enqueue by key");
+    caller_good(cured_cuda_enqueue(ask, to, asked ? caller_run.beside : NULL, &error), &error, "enqueue by key");
     if (captured) {
         caller_cuda(cudaStreamEndCapture(ask->stream, &graph), "end");
         caller_cuda(cudaGraphInstantiate(&replay, graph, 0), "instantiate");
@@ -148,23 +162,23 @@ static void check_device(const by_key *b, cured_cuda_ask *ask) {
     caller_cuda(cudaStreamSynchronize(ask->stream), "synchronize");
     if (captured) caller_cuda(cudaGraphExecDestroy(replay), "destroy");
     caller_cuda(cudaMemcpy(&state, caller_run.beside, sizeof state, cudaMemcpyDeviceToHost), "copy");
-    const bool wrong = !b->keys.drop && first_outside(&b->keys) < b->n;
-    caller_run.checks++;
-    if (state != 0x5a5a5a5a5a5a5a5a && (state != 0) != wrong)
-        caller_wrong("status by key", b->dtype, "", b->n, b->offset);
     for (size_t k = 0; k < b->op_count; k++) {
-        answers[k] = malloc(b->keys.groups * 8 + 1);
-        caller_cuda(cudaMemcpy(answers[k], to[k], b->keys.groups * 8, cudaMemcpyDeviceToHost), "copy");
+        answers[k] = malloc(bytes + 1);
+        caller_cuda(cudaMemcpy(answers[k], to[k], bytes, cudaMemcpyDeviceToHost), "copy");
     }
-    if (!wrong) compare(b, ask->options, answers, captured ? "by key in a graph" : "by key to");
+    bool lacks;
+    const bool outside = !b->keys.drop && first_outside(&b->keys) < b->keys.count,
+               right = compare(b, ask->options, answers, &lacks); /* what is outside is for no group */
+    if ((asked && (state != 0) != (outside || lacks)) || !right)
+        caller_wrong(captured ? "by key in a graph" : "by key to", b->dtype, cured_op_name(b->ops[0]), b->n, b->offset);
     for (size_t k = 0; k < b->op_count; k++) free(answers[k]);
 }
 
 /* How many groups there are: few, more than elements, or so many that no shared memory holds them. */
-static uint64_t draw_groups(uint64_t n) {
+static uint64_t draw_groups(uint64_t n, uint64_t columns) {
     static const uint64_t some[] = {1, 2, 3, 16, 17, 100, 1000, 1024, 5000, 20000};
     const uint64_t groups = some[caller_draw(caller_draw(4) ? 6 : sizeof some / sizeof some[0])];
-    const uint64_t most = ANSWERS / OPS;
+    const uint64_t most = ANSWERS / OPS / columns;
     return caller_draw(8) == 0 && n < most ? n + 1 : groups < most ? groups : most;
 }
 
@@ -184,7 +198,14 @@ void caller_check_keys(void) {
     b.host = caller_run.host + b.offset;
     case_fill(caller_run.host + b.offset, b.n, (cr_dtype)b.dtype,
               caller_draw(3) ? DATA_NORMAL : (enum cr_data_kind)caller_draw(DATA_KINDS), caller_run.seed);
-    b.keys = (cr_keys){keys, b.n, draw_groups(b.n), 1, (cr_dtype)key_types[caller_draw(4)], caller_draw(3) == 0};
+    const uint64_t columns = caller_draw(4) ? 1 : 1 + caller_draw(40);
+    b.n -= b.n % columns;
+    b.keys = (cr_keys){keys,
+                       b.n / columns,
+                       draw_groups(b.n, columns),
+                       columns,
+                       (cr_dtype)key_types[caller_draw(4)],
+                       caller_draw(3) == 0};
     draw_keys(keys, &b.keys, caller_draw(4) == 0);
     b.op_count = draw_ops(b.dtype, b.ops);
     if (caller_draw(3) == 0 && cr_dtype_kind((cr_dtype)b.dtype) == CR_KIND_FLOAT) options.nan = CURED_NAN_SKIP;
@@ -193,12 +214,12 @@ void caller_check_keys(void) {
         b.op_count = 1;
     }
     caller_cuda(cudaMemcpy(caller_run.device + b.offset, b.host, b.n * size, cudaMemcpyHostToDevice), "copy");
-    caller_cuda(
-        cudaMemcpy(caller_run.beside + KEYS_AT, keys, b.n * cr_dtype_size(b.keys.dtype), cudaMemcpyHostToDevice),
-        "copy");
+    caller_cuda(cudaMemcpy(caller_run.beside + KEYS_AT, keys, b.keys.count * cr_dtype_size(b.keys.dtype),
+                           cudaMemcpyHostToDevice),
+                "copy");
     caller_cuda(cudaDeviceSynchronize(), "synchronize"); /* streams that do not wait for the legacy one read it, too */
     const cured_keys there = {
-        caller_run.beside + KEYS_AT, b.n, (cured_dtype)b.keys.dtype, b.keys.groups, 1, b.keys.drop};
+        caller_run.beside + KEYS_AT, b.keys.count, (cured_dtype)b.keys.dtype, b.keys.groups, columns, b.keys.drop};
     options.keys = &there;
     const cured_cuda_array array = {caller_run.device + b.offset, b.n, b.dtype};
     cured_cuda_ask ask = caller_ask(&array, 1, b.ops, b.op_count, &options);

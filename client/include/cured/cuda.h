@@ -52,9 +52,9 @@ typedef struct cured_cuda_ask {
      * output) whose answers come to host memory; sums, means, norms, variances and counts take one, other ops are UNIMPLEMENTED. second:
      * likewise, in memory of the array's device at any byte address, for dot, sqdist and average of one whole array of f16, bf16, f32 or
      * f64, whose answers may stay in device memory; with a mask, an axis of more outputs or offsets, and of other types, they are
-     * UNIMPLEMENTED. keys: of one array of values, in memory of its device at a multiple of their size, i32, u32, i64 or u64; they stay as
-     * the array does. Sums, means, norm1 and counts of f16, bf16, f32 and f64 go by them, and counts of integers; others, and a mask, are
-     * UNIMPLEMENTED or INVALID_ARGUMENT. */
+     * UNIMPLEMENTED. keys: of one array, in memory of its device at a multiple of their size, i32, u32, i64 or u64; they stay as the array
+     * does. Sums, means, norm1 and counts of f16, bf16, f32, f64 and integers go by them, and sumsq and norm2 of these floats; others, and a
+     * mask, are UNIMPLEMENTED or INVALID_ARGUMENT. */
     const cured_options *options;
     void *stream; /* a cudaStream_t, which is a CUstream: NULL or 1 the legacy default stream, 2 the thread's */
 } cured_cuda_ask;

@@ -54,12 +54,20 @@ static cr_status say_outside(const cr_gpu_keys *k, const cr_visit *visit, uint64
     return status == CR_OK ? cr_keys_outside(&k->keys, at, cr_keys_at(&one, 0), error) : status;
 }
 
+/* An integer does not fit its type. */
+static cr_status say_unfit(cr_room *room, const cr_gpu_axis *answers, cr_error *error) {
+    const cr_axis_room view = {.host = room->small, .asked = *answers, .may_fail = true};
+    const void *ignored[CR_GPU_AXIS_OPS];
+    uint64_t failed;
+    return cr_axis_answers(&view, ignored, &failed, error);
+}
+
 static cr_status run(cr_room *room, const cr_visit *visit, const cr_gpu_keys *k, void *const *results,
                      cr_error *error) {
     uint64_t at[CR_GPU_AXIS_OPS];
     void *out[CR_GPU_AXIS_OPS];
     unsigned long long wrong = 0;
-    const cr_gpu_axis answers = cr_caller_answers_of(&k->axis, k->keys.groups);
+    const cr_gpu_axis answers = cr_caller_answers_of(&k->axis, cr_keys_answers(&k->keys));
     const uint64_t bytes = cr_axis_lay_out(&answers, at);
     cr_status status = cr_room_grow(&room->answers, &room->answer_bytes, bytes, visit->stream, error);
     if (status == CR_OK) status = need_state(room, k, visit, error);
@@ -67,7 +75,9 @@ static cr_status run(cr_room *room, const cr_visit *visit, const cr_gpu_keys *k,
     for (uint32_t i = 0; i < k->axis.op_count; i++) out[i] = room->answers + at[i];
     status = put(k, visit, room->groups, out, (unsigned long long *)(void *)room->answers, error);
     if (status == CR_OK) status = cr_caller_bring(room, visit, &answers, at, results, &wrong, error);
-    return status == CR_OK && wrong != 0 ? say_outside(k, visit, wrong - 1, error) : status;
+    if (status != CR_OK || wrong == 0) return status;
+    return wrong >> CR_KEYS_OUTSIDE_LOG2 == 0 ? say_outside(k, visit, wrong - 1, error)
+                                              : say_unfit(room, &answers, error);
 }
 
 static cr_status put_in_graph(const cr_gpu_keys *k, const cr_visit *visit, void *status, cr_error *error) {
@@ -105,7 +115,8 @@ cr_status cr_caller_keys(const cr_gpu_keys *keys, void *stream, void *const *res
             status = results != NULL ? run(room, &visit, keys, results, error)
                                      : put_in_room(room, &visit, keys, state, error);
             drop_state(room, &visit);
-            if (status != CR_OK && status != CR_INVALID_ARGUMENT) cr_room_settle(room, visit.stream);
+            if (status != CR_OK && status != CR_INVALID_ARGUMENT && status != CR_OUT_OF_RANGE)
+                cr_room_settle(room, visit.stream);
             pthread_mutex_unlock(&room->mutex);
             cr_room_give(room);
         }

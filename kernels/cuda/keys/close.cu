@@ -24,21 +24,27 @@ template <class T> __global__ void __launch_bounds__(CR_GPU_THREADS) cr_keys_beg
         if (!T::is_special(bits) && T::is_nonzero(bits)) atomicAdd(&places[T::place_of(bits)], 1u);
     }
     __syncthreads();
-    const uint32_t span = args.top + CR_KEYS_DIGIT * (T::DIGITS - 1) - T::TERM;
+    const uint32_t span = (args.top + CR_KEYS_DIGIT * (T::DIGITS - 1) - T::TERM) / T::POWER;
     for (uint32_t low = threadIdx.x; low < CR_KEYS_PLACES; low += CR_GPU_THREADS) {
         uint32_t within = 0;
         for (uint32_t i = low; i < min(low + span, (uint32_t)CR_KEYS_PLACES); i++) within += places[i];
         if (within != 0) atomicMax(&best, within << RANK | (CR_KEYS_PLACES - 1 - low));
     }
     __syncthreads();
-    if (threadIdx.x == 0) args.head->window = best == 0 ? 0 : (int)(CR_KEYS_PLACES - 1 - (best & ((1u << RANK) - 1)));
+    if (threadIdx.x == 0) args.head->window = best == 0 ? 0 : T::POWER * (int)(CR_KEYS_PLACES - 1 - (best & ((1u << RANK) - 1)));
 }
 
+#define BEGIN(type, E)                                                                                                     \
+    if (args->dtype == type)                                                                                               \
+        return args->kind == CR_KEYS_SUM ? CR_LAUNCH(cr_keys_begin_kernel<cr_keys_sum<E>>, 1, CR_GPU_THREADS, stream, *args) \
+                                         : CR_LAUNCH(cr_keys_begin_kernel<cr_keys_square<E>>, 1, CR_GPU_THREADS, stream, *args);
+
 extern "C" int cr_keys_launch_begin(const cr_keys_args *args, void *stream) {
-    if (args->dtype == CR_F16) return CR_LAUNCH(cr_keys_begin_kernel<cr_keys_sum<cr_f16>>, 1, CR_GPU_THREADS, stream, *args);
-    if (args->dtype == CR_BF16) return CR_LAUNCH(cr_keys_begin_kernel<cr_keys_sum<cr_bf16>>, 1, CR_GPU_THREADS, stream, *args);
-    if (args->dtype == CR_F32) return CR_LAUNCH(cr_keys_begin_kernel<cr_keys_sum<cr_f32>>, 1, CR_GPU_THREADS, stream, *args);
-    return CR_LAUNCH(cr_keys_begin_kernel<cr_keys_sum<cr_f64>>, 1, CR_GPU_THREADS, stream, *args);
+    BEGIN(CR_F16, cr_f16)
+    BEGIN(CR_BF16, cr_bf16)
+    BEGIN(CR_F32, cr_f32)
+    BEGIN(CR_F64, cr_f64)
+    return 0; /* integers need no window */
 }
 
 /* ---- The answers ---- */
@@ -85,40 +91,90 @@ CR_DEVICE bool cr_keys_is_count(const cr_axis_out &out) {
            out.term == CR_TERM_SOME || out.term == CR_TERM_EVERY;
 }
 
-template <class T> __global__ void __launch_bounds__(CR_KEYS_CLOSERS) cr_keys_close_kernel(const __grid_constant__ cr_keys_close_args args) {
-    const uint32_t group = blockIdx.x * CR_KEYS_CLOSERS + threadIdx.x;
-    if (group == 0) *args.wrong = 0 - args.fold.head->inside;
-    if (group >= args.fold.groups) return;
-    const cr_keys_planes &at = args.fold.at;
-    const uint64_t count = cr_keys_word(args, at.count, group), nonzero = cr_keys_word(args, at.nonzero, group);
-    uint64_t special[CR_KEYS_SPECIAL_PLANES];
+/* What a group has beside its sum. */
+struct cr_keys_counted {
+    uint64_t count, nonzero, special[CR_KEYS_SPECIAL_PLANES];
+
+    CR_DEVICE cr_keys_counted(const cr_keys_close_args &args, uint32_t group) {
+        const cr_keys_planes &at = args.fold.at;
+        count = cr_keys_word(args, at.count, group);
+        nonzero = cr_keys_word(args, at.nonzero, group);
 #pragma unroll
-    for (int i = 0; i < CR_KEYS_SPECIAL_PLANES; i++) special[i] = at.special < 0 ? 0 : cr_keys_word(args, at.special + i, group);
-    const uint64_t left_out = args.skip ? special[0] : 0;
-    bool sums = false;
-    for (uint32_t k = 0; k < args.out_count; k++) {
-        const cr_axis_out &out = args.out[k];
-        sums |= !cr_keys_is_count(out);
-        if (cr_keys_is_count(out))
-            cr_put_bits(out.to, group, out.result,
-                        cr_close_count((cr_term)out.term, count - left_out, nonzero - left_out, special[0], special[1] + special[2]));
+        for (int i = 0; i < CR_KEYS_SPECIAL_PLANES; i++) special[i] = at.special < 0 ? 0 : cr_keys_word(args, at.special + i, group);
     }
+    CR_DEVICE uint64_t marks() const {
+        return (special[0] & CR_MARK_NANS) | (special[1] != 0 ? (uint64_t)CR_MARK_PLUS : 0) | (special[2] != 0 ? (uint64_t)CR_MARK_MINUS : 0);
+    }
+    /* Answers the ops that only count. Whether there are others. */
+    CR_DEVICE bool answer(const cr_axis_args &axis, uint32_t group) const {
+        const uint64_t left_out = axis.skip ? special[0] : 0;
+        bool others = false;
+        for (uint32_t k = 0; k < axis.out_count; k++) {
+            const cr_axis_out &out = axis.out[k];
+            others |= !cr_keys_is_count(out);
+            if (cr_keys_is_count(out))
+                cr_put_bits(out.to, group, out.result,
+                            cr_close_count((cr_term)out.term, count - left_out, nonzero - left_out, special[0], special[1] + special[2]));
+        }
+        return others;
+    }
+};
+
+/* Says what is outside; which group the thread has. */
+CR_DEVICE uint32_t cr_keys_begin_close(const cr_keys_close_args &args) {
+    const uint32_t group = blockIdx.x * CR_KEYS_CLOSERS + threadIdx.x;
+    if (group == 0 && args.fold.head->inside != 0) atomicMax(args.wrong, 0 - args.fold.head->inside);
+    return group;
+}
+
+/* Of floats, or of counts alone. */
+template <class T> __global__ void __launch_bounds__(CR_KEYS_CLOSERS) cr_keys_close_kernel(const __grid_constant__ cr_keys_close_args args) {
+    const uint32_t group = cr_keys_begin_close(args);
+    if (group >= args.fold.groups) return;
+    const cr_keys_counted counted(args, group);
+    const bool sums = counted.answer(args.axis, group);
     if constexpr (T::DIGITS > 0) {
         if (!sums) return;
-        const cr_keys_of of = {{count}, args.ddof, args.skip != 0};
+        const cr_keys_of of = {{counted.count}, args.axis.ddof, args.axis.skip != 0};
         const cr_keys_total<T> total(args, group);
-        const uint64_t marks = (special[0] & CR_MARK_NANS) | (special[1] != 0 ? (uint64_t)CR_MARK_PLUS : 0) | (special[2] != 0 ? (uint64_t)CR_MARK_MINUS : 0);
-        for (uint32_t k = 0; k < args.out_count; k++) {
-            if (!cr_keys_is_count(args.out[k]))
-                cr_float_answer(of, args.out[k], group, total.number.negative, total.magnitude, total.exponent, total.sticky, marks);
+        for (uint32_t k = 0; k < args.axis.out_count; k++) {
+            if (!cr_keys_is_count(args.axis.out[k]))
+                cr_float_answer(of, args.axis.out[k], group, total.number.negative, total.magnitude, total.exponent, total.sticky, counted.marks());
         }
     }
 }
 
+/* Of integers: a sum that does not fit its type is told, where no key is outside. */
+__global__ void __launch_bounds__(CR_KEYS_CLOSERS) cr_keys_whole_kernel(const __grid_constant__ cr_keys_close_args args) {
+    const uint32_t group = cr_keys_begin_close(args);
+    if (group >= args.fold.groups) return;
+    const cr_keys_counted counted(args, group);
+    if (!counted.answer(args.axis, group)) return;
+    const int digits = args.fold.at.limbs - args.fold.at.window;
+    cr_i128 sum = 0;
+    for (int i = 0; i < digits; i++) sum += (cr_i128)(long long)cr_keys_word(args, args.fold.at.window + i, group) * ((cr_i128)1 << CR_KEYS_DIGIT * i);
+    cr_axis_args own = args.axis;
+    cr_axis_failure nobody = {0};
+    cr_words<2> value;
+    own.at.n = counted.count;
+    if (args.fold.head->inside != 0) own.failure = &nobody;
+    value.set(sum);
+    for (uint32_t k = 0; k < own.out_count; k++) {
+        if (!cr_keys_is_count(own.out[k])) cr_int_answer(own, own.out[k], group, value);
+    }
+}
+
+#define CLOSE(type, E)                                                                                                                  \
+    if (args->fold.dtype == type)                                                                                                       \
+        return args->fold.kind == CR_KEYS_SUM ? CR_LAUNCH(cr_keys_close_kernel<cr_keys_sum<E>>, blocks, CR_KEYS_CLOSERS, stream, *args) \
+                                              : CR_LAUNCH(cr_keys_close_kernel<cr_keys_square<E>>, blocks, CR_KEYS_CLOSERS, stream, *args);
+
 extern "C" int cr_keys_launch_close(const cr_keys_close_args *args, void *stream) {
     const uint32_t blocks = max(1u, (args->fold.groups + CR_KEYS_CLOSERS - 1) / CR_KEYS_CLOSERS);
     if (args->fold.kind == CR_KEYS_COUNTS) return CR_LAUNCH(cr_keys_close_kernel<cr_keys_count_bits<4>>, blocks, CR_KEYS_CLOSERS, stream, *args);
-    if (args->fold.dtype == CR_F16) return CR_LAUNCH(cr_keys_close_kernel<cr_keys_sum<cr_f16>>, blocks, CR_KEYS_CLOSERS, stream, *args);
-    if (args->fold.dtype == CR_F64) return CR_LAUNCH(cr_keys_close_kernel<cr_keys_sum<cr_f64>>, blocks, CR_KEYS_CLOSERS, stream, *args);
-    return CR_LAUNCH(cr_keys_close_kernel<cr_keys_sum<cr_f32>>, blocks, CR_KEYS_CLOSERS, stream, *args);
+    CLOSE(CR_F16, cr_f16)
+    CLOSE(CR_F32, cr_f32)
+    CLOSE(CR_BF16, cr_f32) /* on the same grid */
+    CLOSE(CR_F64, cr_f64)
+    return CR_LAUNCH(cr_keys_whole_kernel, blocks, CR_KEYS_CLOSERS, stream, *args);
 }

@@ -1,4 +1,4 @@
-/* fold: adds the elements of an array to their groups. A block has a run of neighbouring elements, of which its warps take tiles in turn.
+/* fold: adds the elements of an array to their groups, of which a row of several columns has a cell for each (groups are cells here). A block has a run of neighbouring elements, of which its warps take tiles in turn.
  *
  * A tile whose keys are one or two (sorted keys, long runs, constant ones) is added up in registers, which go on to the next tile while its
  * key is the same. Of other tiles each element goes to its group: in shared memory where the words of all groups fit there, several times
@@ -81,7 +81,7 @@ template <class T, bool SHARED> struct cr_keys_fold {
         if (args.at.special >= 0) cr_keys_add(plane(args.at.special + T::special(bits), group), 1);
     }
     CR_DEVICE void add_limbs(uint32_t group, const T &term) const {
-        if constexpr (T::DIGITS > 0) {
+        if constexpr (T::LIMBS > 0) {
 #pragma unroll
             for (int i = 0; i < T::PARTS; i++) {
                 const long long part = term.part(i);
@@ -98,7 +98,7 @@ template <class T, bool SHARED> struct cr_keys_fold {
             return;
         }
         if constexpr (T::DIGITS > 0) {
-            const T term(bits);
+            const T term(bits, args);
             if (!term.fits(window, (int)args.top, digit)) add_limbs(group, term);
         }
     }
@@ -159,15 +159,22 @@ template <class T, bool SHARED> struct cr_keys_fold {
 
     /* ---- Tiles ---- */
 
-    /* The group of a key, which is element i's. */
+    /* The group of a key, which is row i's. */
     CR_DEVICE uint32_t group_of(uint64_t key, uint64_t i) const {
-        if (key < args.groups) return (uint32_t)key;
+        if (key < args.keys_below) return (uint32_t)key;
         if (!args.drop) atomicMax(&args.head->inside, ~(unsigned long long)i);
         return CR_KEYS_NOBODY;
     }
+    /* The cell of element i: of a row of several columns. */
+    CR_DEVICE uint32_t cell_of(uint32_t i) const {
+        const uint32_t row = i / args.columns, column = i - row * args.columns;
+        const uint64_t key = args.wide ? reinterpret_cast<const uint64_t *>(args.keys)[row] : reinterpret_cast<const uint32_t *>(args.keys)[row];
+        const uint32_t group = group_of(key, row);
+        return group == CR_KEYS_NOBODY ? group : group * args.columns + column;
+    }
     CR_DEVICE void load(uint64_t at, uint64_t end, Bits (&bits)[U], uint32_t (&keys)[U]) const {
         const uint64_t first = at + lane;
-        const Bits mask = args.absolute ? (Bits)~(Bits)0 >> 1 >> (8 * (sizeof(Bits) - T::SIZE)) : (Bits)~(Bits)0;
+        const Bits mask = args.absolute && args.is_float ? (Bits)~(Bits)0 >> 1 >> (8 * (sizeof(Bits) - T::SIZE)) : (Bits)~(Bits)0;
 #pragma unroll
         for (int j = 0; j < U; j++) {
             const uint64_t i = first + j * CR_WARP;
@@ -179,7 +186,10 @@ template <class T, bool SHARED> struct cr_keys_fold {
             else if (T::SIZE == 2) bits[j] = reinterpret_cast<const uint16_t *>(args.data)[i];
             else bits[j] = args.data[i];
         }
-        if (args.wide) {
+        if (args.columns != 1) {
+#pragma unroll
+            for (int j = 0; j < U; j++) keys[j] = first + j * CR_WARP < end ? cell_of((uint32_t)first + j * CR_WARP) : CR_KEYS_NOBODY;
+        } else if (args.wide) {
             uint64_t key[U];
 #pragma unroll
             for (int j = 0; j < U; j++) key[j] = first + j * CR_WARP < end ? reinterpret_cast<const uint64_t *>(args.keys)[first + j * CR_WARP] : 0;

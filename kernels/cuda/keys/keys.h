@@ -42,6 +42,7 @@ typedef struct cr_keys_head {
 typedef enum cr_keys_kind {
     CR_KEYS_COUNTS, /* no sum */
     CR_KEYS_SUM,
+    CR_KEYS_SQUARE, /* of floats */
     CR_KEYS_KINDS
 } cr_keys_kind;
 
@@ -56,31 +57,34 @@ typedef struct cr_keys_args {
     cr_keys_head *head;
     unsigned long long *planes;
     uint64_t n, per_block;
-    uint32_t groups, blocks;
-    uint32_t wide;           /* keys have 8 bytes, otherwise 4 */
-    uint32_t odd;            /* elements lie at any address */
-    uint32_t drop, absolute; /* absolute: of magnitudes */
-    uint32_t top;            /* bits of the window's highest digit */
-    uint32_t copies;         /* of a group's words in shared memory; 0: it does not hold those of all groups */
-    uint32_t limb_copies;    /* likewise, of its limbs */
+    uint32_t groups, blocks; /* groups: of cells, one for each group and column */
+    uint32_t keys_below, columns;
+    uint32_t wide;                /* keys have 8 bytes, otherwise 4 */
+    uint32_t is_float, is_signed; /* elements are */
+    uint32_t odd;                 /* elements lie at any address */
+    uint32_t drop, absolute;      /* absolute: of magnitudes */
+    uint32_t top;                 /* bits of the window's highest digit */
+    uint32_t copies;              /* of a group's words in shared memory; 0: it does not hold those of all groups */
+    uint32_t limb_copies;         /* likewise, of its limbs */
     uint32_t dtype, kind;
     cr_keys_planes at;
 } cr_keys_args;
 
 typedef struct cr_keys_close_args {
     cr_keys_args fold;
-    unsigned long long *wrong; /* becomes 0, or one more than the number of the first key outside */
-    uint32_t skip, out_count;
-    uint64_t ddof;
-    cr_axis_out out[CR_AXIS_OUTS];
+    /* 0 before; becomes one more than the number of the first key outside, or, where none is, the key of an integer that does not fit, as
+     * cr_axis_failure has it, which is above 2^63 here. */
+    unsigned long long *wrong;
+    cr_axis_args axis; /* skip, ddof, the answers and where failures go */
 } cr_keys_close_args;
+enum { CR_KEYS_OUTSIDE_LOG2 = 32 }; /* above this `wrong` is a failure's */
 
 /* Whether there are kernels for op, and for these keys and elements; otherwise the sentence. */
 cr_status cr_keys_gpu_takes(const cr_gpu_keys *keys, cr_error *error);
 /* Bytes of the state of all groups. */
 uint64_t cr_keys_gpu_state(const cr_gpu_keys *keys);
-/* Enqueues all. out[k]: device memory for an answer of ops[k] for each group. wrong: 8 bytes of device memory, as above. Gives a
- * cudaError_t. */
+/* Enqueues all. out[k]: device memory for an answer of ops[k] for each group. wrong: 8 bytes of device memory, as above, which this
+ * makes 0. Gives a cudaError_t. */
 int cr_keys_gpu_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
                         unsigned long long *wrong, void *stream);
 

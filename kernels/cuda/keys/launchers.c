@@ -8,9 +8,11 @@
 #include "kernels/cuda/keys/keys.h"
 
 enum {
-    ELEMENTS = 4096,
-    FEW = 4
-}; /* of a block, at least; of a group, on average, where it has a place in shared memory */
+    PASSES = 3,
+    ELEMENTS = 4096,  /* of a block, at least */
+    FEW = 4,          /* of a group, on average, where it has a place in shared memory */
+    TOP_OF_FOUR = 31, /* bits, so that a window of four digits has 127 */
+};
 
 /* One launch of the fold, and what is answered from it. */
 typedef struct pass {
@@ -23,6 +25,14 @@ static bool is_count(const cr_gpu_axis *axis, uint32_t k) { return cr_op_closing
 static bool is_float(cr_dtype dtype) { return cr_dtype_kind(dtype) == CR_KIND_FLOAT; }
 static bool is_summed(cr_dtype dtype) {
     return dtype == CR_F16 || dtype == CR_BF16 || dtype == CR_F32 || dtype == CR_F64;
+}
+
+/* Digits of a window. */
+static int32_t digits_of(cr_dtype dtype, uint32_t family) {
+    const size_t size = cr_dtype_size(dtype);
+    if (family == 0) return 0;
+    if (family == CR_FAM_SUMSQ) return size == 8 ? 4 : size == 4 ? 2 : 1;
+    return size == 8 ? 2 : 1;
 }
 
 static bool answers(const cr_gpu_axis *axis, uint32_t k, pass p) {
@@ -49,15 +59,15 @@ static cr_keys_planes planes_of(const cr_gpu_axis *axis, pass p) {
     }
     if (p.family != 0) {
         at.window = at.all;
-        at.all += axis->dtype == CR_F64 ? 2 : 1;
+        at.all += digits_of(axis->dtype, p.family);
         at.limbs = at.all;
-        at.all += (int32_t)cr_sum_limbs(cr_sum_of(p.family), axis->dtype);
+        if (is_float(axis->dtype)) at.all += (int32_t)cr_sum_limbs(cr_sum_of(p.family), axis->dtype);
     }
     return at;
 }
 
 /* The passes that the ops need. */
-static uint32_t passes_of(const cr_gpu_axis *axis, pass passes[2]) {
+static uint32_t passes_of(const cr_gpu_axis *axis, pass passes[PASSES]) {
     uint32_t families = 0, count = 0;
     bool counts = false;
     for (uint32_t k = 0; k < axis->op_count; k++) {
@@ -66,64 +76,66 @@ static uint32_t passes_of(const cr_gpu_axis *axis, pass passes[2]) {
     }
     if (families & CR_FAM_SUM) passes[count++] = (pass){CR_FAM_SUM, false};
     if (families & CR_FAM_SUMABS) passes[count++] = (pass){CR_FAM_SUMABS, false};
+    if (families & CR_FAM_SUMSQ) passes[count++] = (pass){CR_FAM_SUMSQ, false};
     if (counts && count == 0) passes[count++] = (pass){0, false};
     if (counts) passes[0].counts = true;
     return count;
 }
 
 uint64_t cr_keys_gpu_state(const cr_gpu_keys *keys) {
-    pass passes[2];
+    pass passes[PASSES];
     int32_t most = 0;
     const uint32_t count = passes_of(&keys->axis, passes);
     for (uint32_t i = 0; i < count; i++) {
         const cr_keys_planes at = planes_of(&keys->axis, passes[i]);
         if (at.all > most) most = at.all;
     }
-    return sizeof(cr_keys_head) + (uint64_t)most * keys->keys.groups * sizeof(unsigned long long);
+    return sizeof(cr_keys_head) + (uint64_t)most * cr_keys_answers(&keys->keys) * sizeof(unsigned long long);
 }
 
 /* ---- What is taken ---- */
 
 static bool takes_op(const cr_gpu_axis *axis, uint32_t k) {
     const cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
+    const uint32_t needs = needs_of(axis, k);
     if (is_count(axis, k)) return !is_float(axis->dtype) || is_summed(axis->dtype);
-    return is_summed(axis->dtype) && cr_op_closing(axis->ops[k]) == CR_CLOSING_SUMS &&
-           (needs_of(axis, k) == CR_FAM_SUM || needs_of(axis, k) == CR_FAM_SUMABS) &&
-           is_float(cr_axis_dtype(axis->ops[k], axis->dtype, &own));
+    if (cr_op_closing(axis->ops[k]) != CR_CLOSING_SUMS) return false;
+    if (!is_float(axis->dtype)) return needs == CR_FAM_SUM || needs == CR_FAM_SUMABS;
+    return is_summed(axis->dtype) && is_float(cr_axis_dtype(axis->ops[k], axis->dtype, &own)) &&
+           (needs == CR_FAM_SUM || needs == CR_FAM_SUMABS || needs == CR_FAM_SUMSQ);
+}
+
+/* The states of all cells. */
+static cr_status check_state(const cr_gpu_keys *keys, cr_error *error) {
+    const uint64_t most = (uint64_t)1 << CR_KEYS_STATE_LOG2, cells = cr_keys_answers(&keys->keys);
+    const uint64_t each = (cr_keys_gpu_state(keys) - sizeof(cr_keys_head)) / (cells ? cells : 1);
+    if (each == 0 || cells <= (most - sizeof(cr_keys_head)) / each) return CR_OK;
+    return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                   "groups: the states of %" PRIu64 " groups of %" PRIu64 " columns, %" PRIu64
+                   " bytes each, take more than %" PRIu64
+                   " bytes, the limit; reduce some groups at a time (drop leaves the others out)",
+                   keys->keys.groups, keys->keys.columns, each, most);
 }
 
 cr_status cr_keys_gpu_takes(const cr_gpu_keys *keys, cr_error *error) {
     const cr_gpu_axis *axis = &keys->axis;
-    const uint64_t most = (uint64_t)1 << CR_KEYS_STATE_LOG2;
     for (uint32_t k = 0; k < axis->op_count; k++)
         if (!takes_op(axis, k))
-            return cr_fail(
-                error, CR_UNIMPLEMENTED,
-                "ops: the GPU has no kernel for %s of %s by key; it has sum, mean and norm1 of f16, bf16, f32 "
-                "and f64, and counts, any and all of these and of integers: reduce a copy in host memory",
-                cr_op_name(axis->ops[k]), cr_dtype_name(axis->dtype));
+            return cr_fail(error, CR_UNIMPLEMENTED,
+                           "ops: the GPU has no kernel for %s of %s by key; it has sums, means and norm1 of f16, bf16, "
+                           "f32, f64 and integers, sumsq and norm2 of these floats, and counts: reduce a copy in host "
+                           "memory",
+                           cr_op_name(axis->ops[k]), cr_dtype_name(axis->dtype));
     if (cr_dtype_size(keys->keys.dtype) < 4)
         return cr_fail(error, CR_UNIMPLEMENTED,
                        "keys: in device memory they are i32, u32, i64 or u64, these are %s: convert them",
                        cr_dtype_name(keys->keys.dtype));
-    if (keys->keys.columns != 1)
-        return cr_fail(error, CR_UNIMPLEMENTED,
-                       "keys: in device memory an array of values is reduced by key, and these rows have %" PRIu64
-                       " columns: reduce one column at a time, or a copy in host memory",
-                       keys->keys.columns);
-    if (keys->keys.count >> CR_KEYS_MOST_LOG2 != 0)
+    if (axis->shape.n >> CR_KEYS_MOST_LOG2 != 0)
         return cr_fail(error, CR_UNIMPLEMENTED,
                        "keys: in device memory fewer than 2^%d elements are reduced by key at once, these are %" PRIu64
                        ": reduce parts, or a copy in host memory",
-                       CR_KEYS_MOST_LOG2, keys->keys.count);
-    const uint64_t each =
-        (cr_keys_gpu_state(keys) - sizeof(cr_keys_head)) / (keys->keys.groups ? keys->keys.groups : 1);
-    if (each != 0 && keys->keys.groups > (most - sizeof(cr_keys_head)) / each)
-        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
-                       "groups: the states of %" PRIu64 " groups, %" PRIu64 " bytes each, take more than %" PRIu64
-                       " bytes, the limit; reduce some groups at a time (drop leaves the others out)",
-                       keys->keys.groups, each, most);
-    return CR_OK;
+                       CR_KEYS_MOST_LOG2, axis->shape.n);
+    return check_state(keys, error);
 }
 
 /* ---- The launches ---- */
@@ -144,7 +156,7 @@ static uint32_t copies_in(uint64_t words, uint64_t bytes, uint64_t elements) {
 
 /* What a block has in shared memory: limbs of few groups have a half of it at most. */
 static void share(cr_keys_args *args) {
-    const uint64_t digits = args->kind == CR_KEYS_SUM ? (args->dtype == CR_F64 ? 2 : 1) : 0;
+    const uint64_t digits = args->kind != CR_KEYS_COUNTS ? (uint64_t)(args->at.limbs - args->at.window) : 0;
     const uint64_t words = (2 * digits + (uint64_t)args->at.counts) * args->groups;
     const uint64_t limbs = digits != 0 ? 2 * (uint64_t)(args->at.all - args->at.limbs) * args->groups : 0;
     if (words == 0 || args->n < (uint64_t)args->groups * FEW) return;
@@ -164,14 +176,19 @@ static void lay_out(cr_keys_args *args, const cr_gpu_keys *k, uint32_t multiproc
     args->head = (cr_keys_head *)(void *)state;
     args->planes = (unsigned long long *)(void *)(args->head + 1);
     args->n = n;
-    args->groups = (uint32_t)k->keys.groups;
+    args->groups = (uint32_t)cr_keys_answers(&k->keys);
+    args->keys_below = (uint32_t)k->keys.groups;
+    args->columns = (uint32_t)k->keys.columns;
+    args->is_float = is_float(k->axis.dtype);
+    args->is_signed = cr_dtype_kind(k->axis.dtype) == CR_KIND_SINT;
     args->wide = cr_dtype_size(k->keys.dtype) == 8;
     args->odd = (uintptr_t)k->axis.data % cr_dtype_size(k->axis.dtype) != 0;
     args->drop = k->keys.drop;
     args->absolute = p.family == CR_FAM_SUMABS;
     args->top = room < CR_KEYS_TOP ? room : CR_KEYS_TOP;
+    if (digits_of(k->axis.dtype, p.family) == 4 && args->top > TOP_OF_FOUR) args->top = TOP_OF_FOUR;
     args->dtype = (uint32_t)k->axis.dtype;
-    args->kind = p.family != 0 ? CR_KEYS_SUM : CR_KEYS_COUNTS;
+    args->kind = p.family == 0 ? CR_KEYS_COUNTS : p.family == CR_FAM_SUMSQ ? CR_KEYS_SQUARE : CR_KEYS_SUM;
     args->at = planes_of(&k->axis, p);
     const uint64_t pieces = n / ELEMENTS + (n % ELEMENTS != 0), blocks = pieces < most ? pieces : most;
     args->per_block = blocks != 0 ? (pieces + blocks - 1) / blocks * ELEMENTS : 0;
@@ -183,23 +200,26 @@ static void lay_out(cr_keys_args *args, const cr_gpu_keys *k, uint32_t multiproc
 static int answer(const cr_keys_args *fold, const cr_gpu_keys *keys, pass p, void *const *out,
                   unsigned long long *wrong, void *stream) {
     const cr_gpu_axis *axis = &keys->axis;
-    cr_keys_close_args args = {.fold = *fold, .wrong = wrong, .ddof = axis->finish.ddof};
+    cr_keys_close_args args = {.fold = *fold, .wrong = wrong};
+    cr_axis_args *to = &args.axis;
     int failure = 0;
-    args.skip = axis->finish.nan == CR_NAN_SKIP;
+    to->failure = (cr_axis_failure *)(void *)wrong;
+    to->ddof = axis->finish.ddof;
+    to->skip = axis->finish.nan == CR_NAN_SKIP;
     for (uint32_t k = 0; k < axis->op_count && failure == 0; k++) {
-        if (answers(axis, k, p)) args.out[args.out_count++] = cr_axis_out_of(axis, k, out[k]);
-        if (args.out_count < CR_AXIS_OUTS && k + 1 < axis->op_count) continue;
+        if (answers(axis, k, p)) to->out[to->out_count++] = cr_axis_out_of(axis, k, out[k]);
+        if (to->out_count < CR_AXIS_OUTS && k + 1 < axis->op_count) continue;
         failure = cr_keys_launch_close(&args, stream);
-        args.out_count = 0;
+        to->out_count = 0;
     }
     return failure;
 }
 
 int cr_keys_gpu_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
                         unsigned long long *wrong, void *stream) {
-    pass passes[2];
+    pass passes[PASSES];
     const uint32_t count = passes_of(&keys->axis, passes);
-    int failure = 0;
+    int failure = (int)cudaMemsetAsync(wrong, 0, sizeof *wrong, stream);
     for (uint32_t i = 0; i < count && failure == 0; i++) {
         cr_keys_args args;
         lay_out(&args, keys, multiprocessors, passes[i], state);

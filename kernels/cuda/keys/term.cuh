@@ -24,25 +24,19 @@ template <class E> struct cr_keys_floats {
     CR_DEVICE static bool is_nonzero(Bits bits) { return (bits & ~SIGN) != 0; }
 };
 
-/* Sums of E. */
-template <class E> struct cr_keys_sum : cr_keys_floats<E> {
-    typedef typename cr_keys_floats<E>::Bits Bits;
-    static constexpr int TERM = E::MANTISSA + 1, DIGITS = TERM > CR_KEYS_TOP ? 2 : 1, LIMBS = E::SUM_LIMBS, GRID = E::GRID;
-    static constexpr int UP = 1 - E::BIAS - E::MANTISSA - GRID; /* a bfloat16's places on float32's grid */
-    static constexpr int PARTS = (TERM + CR_KEYS_DIGIT - 1 + CR_KEYS_DIGIT - 1) / CR_KEYS_DIGIT; /* limbs that a term touches */
+/* A number on the grid of a sum, magnitude·2^place, whose magnitude has BITS bits. */
+template <int BITS> struct cr_keys_number {
+    static constexpr int TERM = BITS, DIGITS = BITS > 2 * CR_KEYS_DIGIT ? 4 : BITS > CR_KEYS_DIGIT ? 2 : 1; /* of the window */
+    static constexpr int PARTS = (BITS + 2 * CR_KEYS_DIGIT - 2) / CR_KEYS_DIGIT; /* limbs that it touches */
+    typedef std::conditional_t<BITS <= 64, uint64_t, cr_u128> Magnitude;
     typedef std::conditional_t<DIGITS == 1, uint64_t, cr_u128> Number;
+    static constexpr int WIDTH = 8 * (int)sizeof(Magnitude);
 
-    uint64_t magnitude;
+    Magnitude magnitude;
     int place;
     bool negative;
 
-    CR_DEVICE static int place_of(Bits bits) { return max((int)(bits >> E::MANTISSA) & E::TOP, 1) - 1 + UP; }
-    CR_DEVICE explicit cr_keys_sum(Bits bits) {
-        const int field = (int)(bits >> E::MANTISSA) & E::TOP;
-        magnitude = (bits & (((Bits)1 << E::MANTISSA) - 1)) | (Bits)(field != 0) << E::MANTISSA;
-        place = max(field, 1) - 1 + UP;
-        negative = (bits & cr_keys_floats<E>::SIGN) != 0;
-    }
+    CR_DEVICE long long with_sign(uint64_t digit) const { return negative ? -(long long)digit : (long long)digit; }
     /* Whether the window that begins at the bit, with so many of its highest digit, holds all of it: then its digits, with their sign. */
     CR_DEVICE bool fits(int window, int top, long long (&digit)[DIGITS]) const {
         const int up = place - window, room = top + CR_KEYS_DIGIT * (DIGITS - 1) - TERM;
@@ -51,22 +45,61 @@ template <class E> struct cr_keys_sum : cr_keys_floats<E> {
             if (up > room) return magnitude == 0;
             number = (Number)magnitude << up;
         } else {
-            if (up <= -64) return magnitude == 0;
+            if (up <= -WIDTH) return magnitude == 0;
             number = magnitude >> -up;
-            if ((uint64_t)number << -up != magnitude) return false;
+            if ((Magnitude)number << -up != magnitude) return false;
         }
 #pragma unroll
-        for (int i = 0; i < DIGITS; i++) {
-            const long long own = i + 1 < DIGITS ? (long long)(uint32_t)(number >> CR_KEYS_DIGIT * i) : (long long)(number >> CR_KEYS_DIGIT * i);
-            digit[i] = negative ? -own : own;
-        }
+        for (int i = 0; i < DIGITS; i++)
+            digit[i] = with_sign(i + 1 < DIGITS ? (uint32_t)(number >> CR_KEYS_DIGIT * i) : (uint64_t)(number >> CR_KEYS_DIGIT * i));
         return true;
     }
     /* Its digits for the limbs from `place / 32` on. */
     CR_DEVICE long long part(int i) const {
-        const cr_u128 number = (cr_u128)magnitude << place % CR_KEYS_DIGIT;
-        const long long own = (long long)(uint32_t)(number >> CR_KEYS_DIGIT * i);
-        return negative ? -own : own;
+        const int up = place % CR_KEYS_DIGIT, down = CR_KEYS_DIGIT * i - up;
+        return with_sign(down <= 0 ? (uint32_t)(magnitude << up) : down < WIDTH ? (uint32_t)(magnitude >> down) : 0);
+    }
+};
+
+/* Sums of the elements of E, or of their squares. */
+template <class E, int OF> struct cr_keys_power : cr_keys_floats<E>, cr_keys_number<OF *(E::MANTISSA + 1)> {
+    typedef typename cr_keys_floats<E>::Bits Bits;
+    typedef cr_keys_number<OF *(E::MANTISSA + 1)> Number;
+    static constexpr int POWER = OF, LIMBS = OF == 2 ? E::SQUARE_LIMBS : E::SUM_LIMBS, GRID = OF == 2 ? E::SQUARE_GRID : E::GRID;
+    static constexpr int UP = 1 - E::BIAS - E::MANTISSA - E::GRID; /* a bfloat16's places on float32's grid */
+
+    /* Of the element itself. */
+    CR_DEVICE static int place_of(Bits bits) { return max((int)(bits >> E::MANTISSA) & E::TOP, 1) - 1 + UP; }
+    CR_DEVICE cr_keys_power(Bits bits, const cr_keys_args &) {
+        const int field = (int)(bits >> E::MANTISSA) & E::TOP;
+        const uint64_t own = (bits & (((Bits)1 << E::MANTISSA) - 1)) | (Bits)(field != 0) << E::MANTISSA;
+        this->magnitude = POWER == 2 ? (typename Number::Magnitude)own * own : own;
+        this->place = POWER * place_of(bits);
+        this->negative = POWER == 1 && (bits & cr_keys_floats<E>::SIGN) != 0;
+    }
+};
+template <class E> using cr_keys_sum = cr_keys_power<E, 1>;
+template <class E> using cr_keys_square = cr_keys_power<E, 2>;
+
+/* Elements that are no floats. */
+template <int BYTES> struct cr_keys_integers {
+    typedef typename cr_keys_bits<BYTES>::type Bits;
+    static constexpr int SIZE = BYTES, U = SIZE == 8 ? 4 : 8, LIMBS = 0, GRID = 0;
+    CR_DEVICE static bool is_special(Bits) { return false; }
+    CR_DEVICE static int special(Bits) { return 0; }
+    CR_DEVICE static bool is_nonzero(Bits bits) { return bits != 0; }
+};
+
+/* Sums of integers, all of which lie in a window at 0. */
+template <int BYTES> struct cr_keys_whole : cr_keys_integers<BYTES>, cr_keys_number<8 * BYTES> {
+    typedef typename cr_keys_integers<BYTES>::Bits Bits;
+    CR_DEVICE cr_keys_whole(Bits bits, const cr_keys_args &args) {
+        constexpr int UNUSED = 64 - 8 * BYTES;
+        const int64_t own = (int64_t)((uint64_t)bits << UNUSED) >> UNUSED;
+        const bool below = args.is_signed && own < 0;
+        this->magnitude = args.dtype == CR_BOOL ? (uint64_t)(bits != 0) : below ? 0 - (uint64_t)own : (uint64_t)bits;
+        this->place = 0;
+        this->negative = below && !args.absolute;
     }
 };
 
@@ -74,12 +107,8 @@ template <class E> struct cr_keys_sum : cr_keys_floats<E> {
 template <class E> struct cr_keys_count : cr_keys_floats<E> {
     static constexpr int DIGITS = 0, LIMBS = 0, GRID = 0;
 };
-template <int BYTES> struct cr_keys_count_bits {
-    typedef typename cr_keys_bits<BYTES>::type Bits;
-    static constexpr int SIZE = BYTES, U = SIZE == 8 ? 4 : 8, DIGITS = 0, LIMBS = 0, GRID = 0;
-    CR_DEVICE static bool is_special(Bits) { return false; }
-    CR_DEVICE static int special(Bits) { return 0; }
-    CR_DEVICE static bool is_nonzero(Bits bits) { return bits != 0; }
+template <int BYTES> struct cr_keys_count_bits : cr_keys_integers<BYTES> {
+    static constexpr int DIGITS = 0;
 };
 
 #endif
