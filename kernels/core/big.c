@@ -23,6 +23,7 @@ bool cr_big_from_limbs(cr_big *x, const int64_t *limb, unsigned count) {
     /* One pass with a signed carry gives two's complement digits and a signed rest above them. */
     assert(count + 2 <= CR_BIG_DIGITS);
     int64_t carry = 0;
+    while (count > 0 && limb[count - 1] == 0) count--; /* most sums end far below the largest number */
     for (unsigned i = 0; i < count; i++) {
         /* A limb may be near ±2^62 and the carry below 2^32, so the sum fits. */
         int64_t sum = limb[i] + carry;

@@ -98,6 +98,26 @@ START_TEST(limbs_of_both_signs) {
 }
 END_TEST
 
+/* At any place, below limbs that are zero, as in most sums. */
+START_TEST(limbs_among_zeros) {
+    for (int i = 0; i < 2000; i++) {
+        int64_t limb[CR_SUM_LIMBS] = {0};
+        const unsigned at = (unsigned)(next_word() % (CR_SUM_LIMBS - 3));
+        __int128 value = 0;
+        for (unsigned k = 3; k-- > 0;) {
+            limb[at + k] = next_word() % 4 != 0 ? (int64_t)next_word() >> (2 + next_word() % 61) : 0;
+            value = value * ((__int128)1 << 32) + limb[at + k];
+        }
+        cr_big x, wanted;
+        cr_big_set(&wanted, value < 0 ? -(unsigned __int128)value : (unsigned __int128)value);
+        cr_big_shift_left(&wanted, 32 * at);
+        ck_assert_int_eq(cr_big_from_limbs(&x, limb, at + 3 + (unsigned)(next_word() % (CR_SUM_LIMBS - 2 - at))),
+                         value < 0);
+        ck_assert_int_eq(cr_big_compare(&x, &wanted), 0);
+    }
+}
+END_TEST
+
 START_TEST(decimal_digits) {
     cr_big x;
     char text[8];
@@ -115,5 +135,6 @@ CR_CHECK_MAIN("kernels/big") {
     tcase_add_test(tc, shifts_undo_each_other);
     tcase_add_test(tc, root_is_between_squares);
     tcase_add_test(tc, limbs_of_both_signs);
+    tcase_add_test(tc, limbs_among_zeros);
     tcase_add_test(tc, decimal_digits);
 }
