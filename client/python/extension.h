@@ -139,6 +139,8 @@ typedef struct cr_py_input {
     Py_ssize_t shape[CR_PY_MAX_DIMS], strides[CR_PY_MAX_DIMS];
 } cr_py_input;
 
+/* What is not taken yet: cr_py_input_release may follow. */
+void cr_py_input_begin(cr_py_input *in, PyObject *array);
 /* Looks at an array. False with an exception; cr_py_input_release belongs to both. */
 bool cr_py_input_take(cr_py_input *in, PyObject *array);
 /* The exception that is set, with the name of the argument before its sentence. */
@@ -269,6 +271,7 @@ typedef struct cr_py_request {
     size_t out_count; /* 0, or op_count: answers go straight into these, in place of results */
     Py_buffer out_views[CURED_MAX_OPS];
     cr_py_input *out_tensors; /* owned; not NULL: they are out_count tensors of a GPU, in place of out_views */
+    size_t out_room;          /* for how many there is room */
     cr_py_input input;
     cr_py_plan plan;
     bool has_keys; /* of_keys is taken */

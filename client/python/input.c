@@ -141,7 +141,7 @@ static int take_behind_buffer(cr_py_input *in, PyObject *array) {
     return taken;
 }
 
-bool cr_py_input_take(cr_py_input *in, PyObject *array) {
+void cr_py_input_begin(cr_py_input *in, PyObject *array) {
     in->owner = array;
     in->held = in->mask_held = NULL;
     in->has_view = in->has_mask_view = false;
@@ -149,6 +149,10 @@ bool cr_py_input_take(cr_py_input *in, PyObject *array) {
     in->mask.keeps = true;
     in->cuda_mask.data = NULL;
     in->is_masked = false;
+}
+
+bool cr_py_input_take(cr_py_input *in, PyObject *array) {
+    cr_py_input_begin(in, array);
     if (cr_py_numpy_take(in, array)) return true;
     if (Py_TYPE(array) == cr_py_file_type) {
         cr_py_file_input(array, in);

@@ -31,19 +31,48 @@ static bool may_place(const cr_py_request *r) {
            (!here || cr_py_cuda_may_place(r));
 }
 
+/* The room that was let go of last: it is larger than what Python's allocator keeps at hand. */
+static cr_py_input *spare;
+static size_t spare_count;
+
+/* out_tensors for so many, not one of which is taken. False with an exception. */
+static bool take_room(cr_py_request *r, size_t count) {
+    if (spare == NULL || spare_count < count) {
+        r->out_tensors = PyMem_Malloc(count * sizeof r->out_tensors[0]);
+        r->out_room = count;
+        if (r->out_tensors == NULL) PyErr_NoMemory();
+    } else {
+        r->out_tensors = spare;
+        r->out_room = spare_count;
+        spare = NULL;
+    }
+    return r->out_tensors != NULL;
+}
+
+static void give_room(cr_py_request *r) {
+    cr_py_input *unused = r->out_tensors;
+    if (unused != NULL && spare == NULL) {
+        spare = unused;
+        spare_count = r->out_room;
+        unused = NULL;
+    }
+    PyMem_Free(unused);
+    r->out_tensors = NULL;
+}
+
+static int take_tensor(cr_py_input *in, PyObject *tensor) {
+    cr_py_input_begin(in, tensor);
+    return cr_py_input_tensor(in, tensor);
+}
+
 /* Takes the one tensor of an op, if its type is asked by functions in C: cured/_out.py takes 10 µs of torch's attributes. A tensor that
  * does not do is left to cured/_out.py, which says why. False with an exception. */
 static bool take_one(cr_py_request *r) {
     if (!may_place(r) || PyTuple_Check(r->out)) return true;
     if (cr_py_exchange_of(Py_TYPE(r->out)) == NULL) return !PyErr_Occurred();
-    r->out_tensors = PyMem_Calloc(1, sizeof r->out_tensors[0]);
-    if (r->out_tensors == NULL) {
-        PyErr_NoMemory();
-        return false;
-    }
-    r->out_tensors[0].owner = r->out;
+    if (!take_room(r, 1)) return false;
     r->out_count = 1;
-    const int taken = cr_py_input_tensor(&r->out_tensors[0], r->out);
+    const int taken = take_tensor(&r->out_tensors[0], r->out);
     if (taken > 0 && r->out_tensors[0].kind == CR_PY_CUDA) return true;
     cr_py_out_release(r);
     if (taken < 0 && !PyErr_ExceptionMatches(PyExc_TypeError)) return false;
@@ -135,16 +164,11 @@ static bool takes(const cr_py_request *r, size_t i, int ndim, const Py_ssize_t *
 /* Takes the tensors in the tuple. */
 static bool take_tensors(cr_py_request *r, PyObject *tensors, int ndim, const Py_ssize_t *shape) {
     if (!may_place(r)) return true;
-    r->out_tensors = PyMem_Calloc(r->op_count, sizeof r->out_tensors[0]);
-    if (r->out_tensors == NULL) {
-        PyErr_NoMemory();
-        return false;
-    }
+    if (!take_room(r, r->op_count)) return false;
     bool direct = true;
     for (size_t i = 0; direct && i < r->op_count; i++) {
-        cr_py_input *t = &r->out_tensors[i];
-        t->owner = PyTuple_GetItem(tensors, (Py_ssize_t)i); /* r->out has it, too */
-        const int taken = cr_py_input_tensor(t, t->owner);
+        const int taken =
+            take_tensor(&r->out_tensors[i], PyTuple_GetItem(tensors, (Py_ssize_t)i)); /* r->out has it, too */
         r->out_count = i + 1;
         if (taken < 0) return false;
         direct = taken == 1 && takes(r, i, ndim, shape);
@@ -184,8 +208,7 @@ void cr_py_out_release(cr_py_request *r) {
             cr_py_input_release(&r->out_tensors[i]);
         else
             PyBuffer_Release(&r->out_views[i]);
-    PyMem_Free(r->out_tensors);
-    r->out_tensors = NULL;
+    give_room(r);
     r->out_count = 0;
 }
 

@@ -314,9 +314,14 @@ static bool is_read(int type) {
     return false;
 }
 
-/* What exchange.c found. */
+/* What exchange.c found. A CUDA tensor is held by its own object, which costs less than a tensor more of its memory. */
 static bool take_found(cr_py_input *in, PyObject *array, const cr_py_exchange *exchange) {
-    const cr_py_dl *t = cr_py_exchange_tensor(exchange, in, array);
+    cr_py_dl borrowed;
+    const cr_py_dl *t = &borrowed;
+    if (cr_py_exchange_borrow(exchange, array, &borrowed) && borrowed.device_type == CR_PY_DL_CUDA)
+        cr_py_input_hold(in, Py_NewRef(array));
+    else
+        t = cr_py_exchange_tensor(exchange, in, array);
     if (t == NULL || !is_read(t->device_type) || !take_tensor(in, t, t->device_type)) return false;
     return in->kind != CR_PY_CUDA || cr_py_exchange_stream(exchange, t, &in->stream);
 }

@@ -1,6 +1,7 @@
 """Lists with CUDA tensors, crossed, over the runtime double: types × where the arrays lie × what is asked. Each answer is that of the
 elements cast by NumPy and laid one after the other; what has no answer says why."""
 import gc
+import sys
 import threading
 import unittest
 
@@ -130,6 +131,29 @@ class Crossed(Case):
         for thread in threads:
             thread.join()
         self.assertTrue(all(one is other for every in found for one, other in zip(every, found[0])))
+
+    def test_looked_at_alone(self):
+        """No tensor more is made of the memory of one that is looked at in C; the call holds the tensor itself, and then no more."""
+        self.addCleanup(setattr, Borrowed, "now", None)
+        Borrowed.now = new_stream().value
+        array = random((30, 50), "f4")
+        for options in ({}, {"axis": 1}, {"where": True}):
+            t, out = Borrowed(array), Borrowed(numpy.zeros(30 if "axis" in options else ()))
+            if "where" in options:
+                options = {"where": Borrowed(array > 0)}
+            before = [sys.getrefcount(x) for x in (t, out)]
+            self.assertEqual(outcome(lambda: cured.norm2(array, **{k: v.host() if k == "where" else v for k, v in options.items()})), outcome(lambda: cured.norm2(t, **options)))
+            for _ in range(3):
+                if "where" not in options:
+                    self.assertIs(out, cured.norm2(t, out=out, **options))
+                    self.assertEqual(outcome(lambda: cured.norm2(array, dtype="f8", **options)), outcome(lambda: out))
+                several = tuple(Borrowed(numpy.zeros_like(out.host())) for _ in range(3))
+                got = cured.reduce(t, "sum,norm1,norm2", out=several, **{k: v for k, v in options.items() if k == "axis"})
+                self.assertTrue(all(one is other for one, other in zip(got.values(), several)))
+                self.assertEqual(outcome(lambda: cured.norm2(array, dtype="f8", **{k: v for k, v in options.items() if k == "axis"})), outcome(lambda: several[2]))
+                del got, several
+            self.assertEqual(before, [sys.getrefcount(x) for x in (t, out)])
+            self.assertFalse(hasattr(t, "given") or hasattr(out, "given") or any(hasattr(x, "given") for x in options.values()))
 
     def test_each_of_none(self):
         """What is no array, wherever it is in the list, and lists of none."""
