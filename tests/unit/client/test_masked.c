@@ -140,7 +140,7 @@ START_TEST(along_an_axis) {
         OK(cured_wait(call, NULL));
         const double *sums = cured_call_array(call, 0, NULL, NULL), *norms = cured_call_array(call, 2, NULL, NULL);
         const uint64_t *counts = cured_call_array(call, 1, NULL, NULL);
-        for (uint64_t at = 0; at < axis->outer * axis->inner; at += 1 + at % 17) {
+        for (uint64_t at = 0; at < axis->outer * axis->inner; at += CHECK_SPARSE * (1 + at % 17)) {
             cured_values *want = NULL;
             const uint64_t kept = slice(axis, at / axis->inner, at % axis->inner);
             OK(cured_reduce_here(CURED_F32, some, 3, squeezed, kept, NULL, &want, NULL));
