@@ -29,6 +29,8 @@ bool cr_py_cuda_may_place(const cr_py_request *r) {
     const cr_finish_opts opts = finish_of(r);
     if (r->input.is_masked || cr_py_order_asked(r))
         return false; /* no kernel finishes what a mask leaves, or by rank */
+    for (size_t i = 0; i < r->op_count && r->keys != NULL; i++)
+        if (cr_op_empty((cr_op)r->ops[i]) == CR_EMPTY_NONE) return false; /* a group may have no elements */
     for (size_t i = 0; i < r->op_count; i++)
         if (cr_axis_may_lack((cr_op)r->ops[i], (cr_dtype)r->input.dtype, &opts) ||
             cr_axis_may_be_none((cr_op)r->ops[i], (cr_dtype)r->input.dtype, &opts))
@@ -214,6 +216,9 @@ static bool run_one_by_one(cr_py_request *r, const cured_cuda_ask *ask) {
     return true;
 }
 
+/* A key outside, which fails all ops. */
+static bool is_outside(const cured_error *error) { return strncmp(error->text, "keys:", 5) == 0; }
+
 static PyObject *run_axis(cr_py_request *r, const cured_cuda_ask *ask) {
     cured_error error;
     if (!cr_py_answer_room(r)) return NULL;
@@ -221,8 +226,9 @@ static PyObject *run_axis(cr_py_request *r, const cured_cuda_ask *ask) {
     PyThreadState *thread = PyEval_SaveThread();
     const cured_status status = cured_cuda_reduce_axis(ask, r->pointers, &error);
     PyEval_RestoreThread(thread);
-    if (status == CURED_OUT_OF_RANGE ||
-        (status == CURED_INVALID_ARGUMENT && r->op_count > 1 && r->offsets == NULL && r->keys == NULL)) {
+    const bool lacks = status == CURED_INVALID_ARGUMENT && r->offsets == NULL &&
+                       (r->keys != NULL ? !is_outside(&error) : r->op_count > 1);
+    if (status == CURED_OUT_OF_RANGE || lacks) {
         if (!run_one_by_one(r, ask)) return NULL;
     } else if (status != CURED_OK) {
         return failed(&error);
@@ -230,33 +236,6 @@ static PyObject *run_axis(cr_py_request *r, const cured_cuda_ask *ask) {
     for (size_t i = 0; i < r->op_count; i++)
         if (r->lacking[i] == NULL && !note_lacking(r, i)) return NULL;
     return cr_py_answer_arrays(r);
-}
-
-/* The op whose answer is the greatest element. */
-static cured_op greatest_op(void) {
-    cr_op op = cr_op_next(CR_OP_NONE);
-    while (cr_op_term(op) != CR_TERM_GREATEST) op = cr_op_next(op);
-    return (cured_op)op;
-}
-
-bool cr_py_cuda_groups(cr_py_request *r) {
-    const cured_op greatest = greatest_op();
-    const cured_cuda_array array = {r->by_key.data, r->by_key.count, r->by_key.dtype};
-    const cured_cuda_ask ask = {
-        sizeof ask, &array, 1, &greatest, 1, NULL, (void *)r->of_keys.stream}; /* NOLINT: see ask_of */
-    cured_values *values = NULL;
-    cured_error error;
-    r->by_key.groups = 0;
-    if (array.count == 0) return true;
-    PyThreadState *thread = PyEval_SaveThread();
-    const cured_status status = cured_cuda_reduce(&ask, &values, &error);
-    PyEval_RestoreThread(thread);
-    if (status != CURED_OK) return failed(&error) != NULL;
-    uint64_t most; /* not of a negative one */
-    if (cured_value_uint64(cured_values_get(values, 0), &most) == CURED_OK)
-        r->by_key.groups = most + (most != UINT64_MAX);
-    cured_values_free(values);
-    return true;
 }
 
 PyObject *cr_py_cuda_run(cr_py_request *r) {

@@ -415,8 +415,6 @@ bool cr_py_out_regions(const cr_py_request *request, cr_py_link *link, cured_out
 /* Whether the request is answered there, and does it. */
 bool cr_py_cuda_wanted(const cr_py_request *request);
 PyObject *cr_py_cuda_run(cr_py_request *request);
-/* Says how many groups the keys are of, which lie on a GPU: up to the greatest. False with an exception. */
-bool cr_py_cuda_groups(cr_py_request *request);
 /* Whether answers may go straight to tensors: none of them may lack a value. */
 bool cr_py_cuda_may_place(const cr_py_request *request);
 /* A request whose array is a list or a tuple: its answer, where that holds CUDA tensors of one library, device and dtype, and nothing else is

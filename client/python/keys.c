@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "client/python/extension.h"
+#include "cured/cuda.h"
 #include "kernels/core/keys.h"
 
 /* Of what else is asked beside keys, what does not go with them; NULL: nothing. */
@@ -67,6 +68,43 @@ static cr_keys core_keys(const cr_py_request *r) {
     return (cr_keys){k->data, k->count, k->groups, k->columns, (cr_dtype)k->dtype, k->drop};
 }
 
+/* The op whose answer is the greatest element. */
+static cured_op greatest_op(void) {
+    cr_op op = cr_op_next(CR_OP_NONE);
+    while (cr_op_term(op) != CR_TERM_GREATEST) op = cr_op_next(op);
+    return (cured_op)op;
+}
+
+/* Up to the greatest of keys on a GPU. */
+static bool count_groups_there(cr_py_request *r) {
+    const cured_op greatest = greatest_op();
+    const cured_cuda_array array = {r->by_key.data, r->by_key.count, r->by_key.dtype};
+    const cured_cuda_ask ask = {
+        sizeof ask,
+        &array,
+        1,
+        &greatest,
+        1,
+        NULL,
+        (void *)r->of_keys.stream}; /* NOLINT: a stream's number is a pointer in CUDA's interface */
+    cured_values *values = NULL;
+    cured_error error;
+    r->by_key.groups = 0;
+    if (array.count == 0) return true;
+    PyThreadState *thread = PyEval_SaveThread();
+    const cured_status status = cured_cuda_reduce(&ask, &values, &error);
+    PyEval_RestoreThread(thread);
+    if (status != CURED_OK) {
+        cr_py_raise(&error);
+        return false;
+    }
+    uint64_t most; /* not of a negative one */
+    if (cured_value_uint64(cured_values_get(values, 0), &most) == CURED_OK)
+        r->by_key.groups = most + (most != UINT64_MAX);
+    cured_values_free(values);
+    return true;
+}
+
 bool cr_py_keys_take(cr_py_request *r) {
     if (r->keys == NULL) {
         const char *alone = r->groups != NULL ? "groups" : r->by_key.drop ? "drop" : NULL;
@@ -87,7 +125,7 @@ bool cr_py_keys_take(cr_py_request *r) {
         return false;
     }
     if (r->groups != NULL) return cr_py_number(r->groups, "groups", &r->by_key.groups);
-    if (r->of_keys.kind == CR_PY_CUDA) return cr_py_cuda_groups(r);
+    if (r->of_keys.kind == CR_PY_CUDA) return count_groups_there(r);
     const cr_keys keys = core_keys(r);
     PyThreadState *thread = PyEval_SaveThread();
     r->by_key.groups = cr_keys_groups(&keys);

@@ -12,7 +12,7 @@ from test_cuda_pairs import part
 from test_cuda_ways import new_stream, slow_write
 
 FLOATS = ("f2", "f4", "f8")
-SUMS = ("sum", "mean", "norm1", "sumsq", "norm2", "count_nan", "count_inf")
+SUMS = ("sum", "mean", "norm1", "sumsq", "norm2", "var", "std", "count_nan", "count_inf")
 INTEGERS = "? u1 i1 u2 i2 u4 i4 u8 i8".split()
 COUNTS = ("count", "count_nonzero", "any", "all")
 N = 5000
@@ -53,6 +53,8 @@ class Keys(Case):
                 kind = ("i4", "u4", "i8", "u8")[turn % 4]
                 self.same(lambda a, k: getattr(cured, op)(a, keys=k, groups=60), a, k.astype(kind), (dtype, op, order, kind))
             k = next(orders(50))[1]
+            for more in ({"ddof": 1}, {"ddof": 200, "dtype": "f4", "nan": "skip"}):
+                self.same(lambda a, k: cured.reduce(a, "var,std,mean", keys=k, groups=50, **more), a, k, more)
             for more in ({"dtype": "f4"}, {"dtype": "f2"}, {"dtype": "f8", "nan": "skip"}):
                 self.same(lambda a, k: cured.sum(a, keys=k, groups=50, **more), a, k, more)
                 self.same(lambda a, k: cured.mean(a, keys=k, groups=50, **more), a, k, more)
@@ -82,6 +84,27 @@ class Keys(Case):
             with self.assertRaisesRegex(ValueError, "keys: number 700 is -4"):
                 cured.sum(Tensor(a), keys=Tensor(k), groups=10)
 
+    def test_extrema(self):
+        """Of groups that all have elements, and of some that have none, or only NaNs; to tensors by way of the host."""
+        for number, dtype in enumerate(INTEGERS + list(FLOATS)):
+            a = random((2000,), dtype)
+            for turn, (order, k) in enumerate(orders(12, 2000)):
+                groups = 12 if turn % 2 else 4000
+                k = numpy.where(numpy.arange(2000) < groups, numpy.arange(2000) % groups, k) if groups == 12 else k
+                if a.dtype.kind == "f" and (number + turn) % 3 == 0:
+                    a[k == 5] = numpy.nan
+                    a[[700, 800, 900]] = numpy.inf, -numpy.inf, -0.0
+                for ops in ("min", "max", "norminf", "min,max,norminf,sum,count"):
+                    for more in ({}, {"nan": "skip"}) if a.dtype.kind == "f" else ({},):
+                        self.same(lambda a, k: cured.reduce(a, ops, keys=k, groups=groups, **more), a, k, (dtype, ops, order, more))
+            out = Tensor(numpy.zeros(12, dtype))
+            cured.max(Tensor(a), keys=Tensor(numpy.arange(2000) % 12), groups=12, out=out)
+            self.assertEqual(cured.max(a, keys=numpy.arange(2000) % 12, groups=12).tobytes(), out.host().tobytes())
+        with self.assertRaisesRegex(ValueError, "output 1: max of no elements has no value"):
+            cured.max(Tensor(numpy.ones(3, "f4")), keys=Tensor(numpy.array([0, 2, 2])), groups=3)
+        with self.assertRaisesRegex(ValueError, "keys: number 1 is 9"):
+            cured.reduce(Tensor(numpy.ones(3, "f4")), "max,sum", keys=Tensor(numpy.array([0, 9, 2])), groups=4)
+
     def test_rows(self):
         """(n, d) to (N, d), and more axes."""
         for dtype, shape in itertools.product(("f2", "f4", "f8", "i4"), ((900, 5), (40, 64), (3, 1000), (700, 1), (50, 4, 9))):
@@ -106,7 +129,7 @@ class Keys(Case):
         for dtype, reach in (("f4", 40), ("f8", 300)):
             a = (draw.standard_normal(3000) * 10.0 ** draw.integers(-reach, reach // 2, 3000)).astype(dtype)
             for order, k in orders(7, 3000):
-                self.same(lambda a, k: cured.reduce(a, "sum,mean,norm1,sumsq,norm2", keys=k, groups=8), a, k, (dtype, order))
+                self.same(lambda a, k: cured.reduce(a, "sum,mean,norm1,sumsq,norm2,var", keys=k, groups=8), a, k, (dtype, order))
                 exact = [fractions.Fraction(0)] * 8
                 for x, key in zip(a.tolist(), k.tolist()):
                     exact[key] += fractions.Fraction(x)
@@ -201,7 +224,7 @@ class Keys(Case):
         a, k = random((N,), "f4"), numpy.zeros(N, "i4")
         t, keys = Tensor(a), Tensor(k)
         for op in OPS:
-            if op in SUMS + COUNTS:
+            if op in SUMS + COUNTS + ("min", "max", "norminf"):
                 continue
             with self.assertRaisesRegex((NotImplementedError, TypeError, ValueError), "host memory|bit_|by key", msg=op):
                 getattr(cured, op)(t, keys=keys, groups=1)

@@ -53,8 +53,8 @@ typedef struct cured_cuda_ask {
      * likewise, in memory of the array's device at any byte address, for dot, sqdist and average of one whole array of f16, bf16, f32 or
      * f64, whose answers may stay in device memory; with a mask, an axis of more outputs or offsets, and of other types, they are
      * UNIMPLEMENTED. keys: of one array, in memory of its device at a multiple of their size, i32, u32, i64 or u64; they stay as the array
-     * does. Sums, means, norm1 and counts of f16, bf16, f32, f64 and integers go by them, and sumsq and norm2 of these floats; others, and a
-     * mask, are UNIMPLEMENTED or INVALID_ARGUMENT. */
+     * does. Sums, means, norm1, min, max, norminf and counts of f16, bf16, f32, f64 and integers go by them, and sumsq, norm2, var and std of
+     * these floats; others, and a mask, are UNIMPLEMENTED or INVALID_ARGUMENT. */
     const cured_options *options;
     void *stream; /* a cudaStream_t, which is a CUstream: NULL or 1 the legacy default stream, 2 the thread's */
 } cured_cuda_ask;
@@ -106,7 +106,7 @@ CURED_API cured_status cured_cuda_reduce_each(const cured_cuda_ask *ask, cured_v
 /* Along ask->options->axis: results[k] is host memory for outer·inner answers of ops[k], each of cured_axis_dtype(). Waits. OUT_OF_RANGE
  * names the first output whose integer does not fit its type. With ask->options->offsets: an answer for each segment, of sums, means, norms
  * and variances of f16, bf16, f32 and f64 (UNIMPLEMENTED names another op); INVALID_ARGUMENT names the first offset that is wrong. With ask->options->keys: an answer for each group;
- * INVALID_ARGUMENT names the first key outside, and RESOURCE_EXHAUSTED how much the states of all groups may take. */
+ * INVALID_ARGUMENT names the first key outside or extremum of no elements, and RESOURCE_EXHAUSTED how much the states of all groups may take. */
 CURED_API cured_status cured_cuda_reduce_axis(const cured_cuda_ask *ask, void *const *results, cured_error *error);
 
 /* ---- Answers in device memory ---- */
@@ -114,9 +114,9 @@ CURED_API cured_status cured_cuda_reduce_axis(const cured_cuda_ask *ask, void *c
 /* Enqueues, and waits for nothing: the stream's next kernel may use the answers. to[k]: device memory for the answers of ops[k],
  * outer·inner of them along an axis, one for each segment by offsets, one for each group by key and one otherwise, of cured_axis_dtype(),
  * at a multiple of its size. status: 8 bytes of device memory at a multiple of 8, which become 0, or something else where an integer does
- * not fit its type (that output then holds any value), an offset is wrong (all outputs then hold any values), or a key is outside (its
- * element is then for no group); NULL: nobody asks. Several arrays are one, of sums of floats, their means and norms. In a stream that is captured, the call has a
- * workspace of its own, which the graph owns; so the graph may be replayed beside other calls. UNIMPLEMENTED, with a sentence, for
+ * not fit its type (that output then holds any value), an offset is wrong (all outputs then hold any values), a key is outside (its
+ * row is then for no group), or an extremum by key is of no elements; NULL: nobody asks. Several arrays are one, of sums of floats, their
+ * means and norms. In a stream that is captured, the call has a workspace of its own, which the graph owns; so the graph may be replayed beside other calls. UNIMPLEMENTED, with a sentence, for
  * what a GPU cannot finish. Offsets in host memory are refused in a stream that is captured. */
 CURED_API cured_status cured_cuda_enqueue(const cured_cuda_ask *ask, void *const *to, void *status, cured_error *error);
 

@@ -221,7 +221,7 @@ cured_status cured_cuda_enqueue(const cured_cuda_ask *of, void *const *to, void 
     cr_cl_cuda_ask ask;
     cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_TO, &e);
     if (status == CR_OK && of->array_count > 1) ask.shape.n = all_elements(of);
-    for (size_t k = 0; k < of->op_count && status == CR_OK; k++) {
+    for (size_t k = 0; k < of->op_count && status == CR_OK && !cr_cl_cuda_by_key(&ask); k++) {
         const cr_finish_opts own = cr_finish_share(ask.ops[k], ask.dtype, &ask.finish, NULL);
         status = cr_axis_check(ask.ops[k], ask.dtype, &ask.shape, &own, &e);
     }

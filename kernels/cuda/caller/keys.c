@@ -54,8 +54,11 @@ static cr_status say_outside(const cr_gpu_keys *k, const cr_visit *visit, uint64
     return status == CR_OK ? cr_keys_outside(&k->keys, at, cr_keys_at(&one, 0), error) : status;
 }
 
-/* An integer does not fit its type. */
-static cr_status say_unfit(cr_room *room, const cr_gpu_axis *answers, cr_error *error) {
+/* An integer does not fit its type, or an extremum is of no elements. */
+static cr_status say_unfit(cr_room *room, const cr_gpu_axis *answers, unsigned long long wrong, cr_error *error) {
+    if (wrong & CR_KEYS_NO_VALUE)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "output %llu: %s of no elements has no value",
+                       (unsigned long long)(UINT32_MAX - (wrong >> 32)), cr_op_name((cr_op)(wrong >> 8 & 255)));
     const cr_axis_room view = {.host = room->small, .asked = *answers, .may_fail = true};
     const void *ignored[CR_GPU_AXIS_OPS];
     uint64_t failed;
@@ -77,7 +80,7 @@ static cr_status run(cr_room *room, const cr_visit *visit, const cr_gpu_keys *k,
     if (status == CR_OK) status = cr_caller_bring(room, visit, &answers, at, results, &wrong, error);
     if (status != CR_OK || wrong == 0) return status;
     return wrong >> CR_KEYS_OUTSIDE_LOG2 == 0 ? say_outside(k, visit, wrong - 1, error)
-                                              : say_unfit(room, &answers, error);
+                                              : say_unfit(room, &answers, wrong, error);
 }
 
 static cr_status put_in_graph(const cr_gpu_keys *k, const cr_visit *visit, void *status, cr_error *error) {

@@ -69,18 +69,18 @@ template <class T> struct cr_keys_total {
     int exponent;
     bool sticky;
 
-    CR_DEVICE cr_keys_total(const cr_keys_close_args &args, uint32_t group) {
-        const int window = args.fold.head->window;
+    CR_DEVICE cr_keys_total(const cr_keys_close_args &args, const cr_keys_head *head, const cr_keys_planes &at, uint32_t group) {
+        const int window = head->window;
         exponent = T::GRID;
         sticky = false;
         number.first = 0;
         number.count = T::LIMBS + 3;
 #pragma unroll 1
         for (int i = 0; i < number.count; i++)
-            number.digit[i] = i < T::LIMBS ? (int64_t)cr_keys_word(args, args.fold.at.limbs + i, group) : 0;
+            number.digit[i] = i < T::LIMBS ? (int64_t)cr_keys_word(args, at.limbs + i, group) : 0;
 #pragma unroll
         for (int i = 0; i < T::DIGITS; i++)
-            number.put((int64_t)cr_keys_word(args, args.fold.at.window + i, group), window + CR_KEYS_DIGIT * i);
+            number.put((int64_t)cr_keys_word(args, at.window + i, group), window + CR_KEYS_DIGIT * i);
         number.settle();
         magnitude = number.leading(exponent, sticky);
     }
@@ -136,11 +136,50 @@ template <class T> __global__ void __launch_bounds__(CR_KEYS_CLOSERS) cr_keys_cl
     if constexpr (T::DIGITS > 0) {
         if (!sums) return;
         const cr_keys_of of = {{counted.count}, args.axis.ddof, args.axis.skip != 0};
-        const cr_keys_total<T> total(args, group);
+        const cr_keys_total<T> total(args, args.fold.head, args.fold.at, group);
         for (uint32_t k = 0; k < args.axis.out_count; k++) {
             if (!cr_keys_is_count(args.axis.out[k]))
                 cr_float_answer(of, args.axis.out[k], group, total.number.negative, total.magnitude, total.exponent, total.sticky, counted.marks());
         }
+    }
+}
+
+/* The digits of a number without its sign, as words. */
+template <int W, int LIMBS> CR_DEVICE void cr_keys_words(cr_words<W> &to, const cr_answer_digits<LIMBS> &number) {
+#pragma unroll 1
+    for (int i = 0; i < W; i++)
+        to.word[i] = (uint32_t)number.digit[2 * i] | (2 * i + 1 < number.count ? (uint64_t)(uint32_t)number.digit[2 * i + 1] << CR_KEYS_DIGIT : 0);
+}
+
+/* Of floats: sums, sums of squares, and what both make. */
+template <class E> __global__ void __launch_bounds__(CR_KEYS_CLOSERS) cr_keys_moments_kernel(const __grid_constant__ cr_keys_close_args args) {
+    typedef cr_keys_sum<E> S;
+    typedef cr_keys_square<E> Q;
+    constexpr int A = (S::LIMBS + 4) / 2, B = (Q::LIMBS + 4) / 2;
+    const uint32_t group = cr_keys_begin_close(args);
+    if (group >= args.fold.groups) return;
+    const cr_keys_counted counted(args, group);
+    if (!counted.answer(args.axis, group)) return;
+    const cr_keys_total<S> sum(args, args.fold.head, args.fold.at, group);
+    const cr_keys_total<Q> squares(args, args.fold.head + 1, args.squares, group);
+    const cr_keys_of of = {{counted.count}, args.axis.ddof, args.axis.skip != 0};
+    const uint64_t marks = counted.marks(), nans = counted.special[0], n = counted.count - (of.skip ? nans : 0);
+    const bool nan = (marks & ~CR_MARK_NANS) != 0 || (nans != 0 && !of.skip) || n <= of.ddof;
+    for (uint32_t k = 0; k < args.axis.out_count; k++) {
+        const cr_axis_out &out = args.axis.out[k];
+        if (cr_keys_is_count(out)) continue;
+        if (out.term == CR_TERM_VALUE) cr_float_answer(of, out, group, sum.number.negative, sum.magnitude, sum.exponent, sum.sticky, marks);
+        else if (out.term == CR_TERM_SQUARE) cr_float_answer(of, out, group, false, squares.magnitude, squares.exponent, squares.sticky, marks);
+        if (!cr_is_variance(out)) continue;
+        cr_u128 magnitude = 0;
+        int exponent = 0;
+        bool sticky = false;
+        cr_words<A> total;
+        cr_words<B> of_squares;
+        cr_keys_words(total, sum.number);
+        cr_keys_words(of_squares, squares.number);
+        if (!nan) cr_variance<B + 3>(total, S::GRID, of_squares, Q::GRID, n, of.ddof, out.root, magnitude, exponent, sticky);
+        cr_put_bits(out.to, group, out.result, nan ? cr_nan_bits(out.result) : cr_rounded(out.result, false, magnitude, exponent, sticky));
     }
 }
 
@@ -164,14 +203,52 @@ __global__ void __launch_bounds__(CR_KEYS_CLOSERS) cr_keys_whole_kernel(const __
     }
 }
 
-#define CLOSE(type, E)                                                                                                                  \
-    if (args->fold.dtype == type)                                                                                                       \
-        return args->fold.kind == CR_KEYS_SUM ? CR_LAUNCH(cr_keys_close_kernel<cr_keys_sum<E>>, blocks, CR_KEYS_CLOSERS, stream, *args) \
-                                              : CR_LAUNCH(cr_keys_close_kernel<cr_keys_square<E>>, blocks, CR_KEYS_CLOSERS, stream, *args);
+/* ---- Extrema ---- */
+
+CR_DEVICE uint64_t cr_keys_bits_of(const cr_keys_args &args, uint64_t key, uint64_t top) {
+    if (args.is_signed) return key ^ top;
+    if (args.is_float) return key & top ? key ^ top : ~key & (top | (top - 1));
+    return key;
+}
+CR_DEVICE uint64_t cr_keys_magnitude(const cr_keys_args &args, uint64_t bits, uint64_t top) {
+    if (args.is_float) return bits & (top - 1);
+    return args.is_signed && (bits & top) != 0 ? (0 - bits) & (top | (top - 1)) : bits;
+}
+
+__global__ void __launch_bounds__(CR_KEYS_CLOSERS) cr_keys_extreme_kernel(const __grid_constant__ cr_keys_close_args args) {
+    const uint32_t group = cr_keys_begin_close(args);
+    if (group >= args.fold.groups) return;
+    const cr_keys_counted counted(args, group);
+    if (!counted.answer(args.axis, group)) return;
+    const uint64_t top = 1ull << (8 * args.fold.size - 1), all = top | (top - 1), nans = counted.special[0];
+    const bool nan = nans != 0 && (!args.axis.skip || nans == counted.count), none = counted.count == nans;
+    const uint64_t most = cr_keys_bits_of(args.fold, cr_keys_word(args, args.fold.at.window, group), top),
+                   least = cr_keys_bits_of(args.fold, ~cr_keys_word(args, args.fold.at.window + 1, group) & all, top);
+    for (uint32_t k = 0; k < args.axis.out_count; k++) {
+        const cr_axis_out &out = args.axis.out[k];
+        if (cr_keys_is_count(out)) continue;
+        const bool magnitude = out.term == CR_TERM_GREATEST_MAGNITUDE;
+        uint64_t bits = out.term == CR_TERM_LEAST ? least : most;
+        if (magnitude) bits = max(cr_keys_magnitude(args.fold, most, top), cr_keys_magnitude(args.fold, least, top));
+        if (none) bits = 0;
+        if (nan && !(magnitude && args.axis.skip)) bits = cr_nan_bits((int)args.fold.dtype);
+        cr_put_bits(out.to, group, out.result, bits);
+        if (counted.count == 0 && !magnitude && args.fold.head->inside == 0)
+            atomicMax(args.wrong, (unsigned long long)(UINT32_MAX - group) << 32 | CR_KEYS_NO_VALUE | (uint32_t)out.op << 8 | (uint32_t)out.result);
+    }
+}
+
+#define CLOSE(type, E)                                                                                                               \
+    if (args->fold.dtype == type && args->squares.window >= 0)                                                                       \
+        return CR_LAUNCH(cr_keys_moments_kernel<E>, blocks, CR_KEYS_CLOSERS, stream, *args);                                         \
+    if (args->fold.dtype == type && args->fold.kind == CR_KEYS_SUM)                                                                  \
+        return CR_LAUNCH(cr_keys_close_kernel<cr_keys_sum<E>>, blocks, CR_KEYS_CLOSERS, stream, *args);                              \
+    if (args->fold.dtype == type) return CR_LAUNCH(cr_keys_close_kernel<cr_keys_square<E>>, blocks, CR_KEYS_CLOSERS, stream, *args);
 
 extern "C" int cr_keys_launch_close(const cr_keys_close_args *args, void *stream) {
     const uint32_t blocks = max(1u, (args->fold.groups + CR_KEYS_CLOSERS - 1) / CR_KEYS_CLOSERS);
     if (args->fold.kind == CR_KEYS_COUNTS) return CR_LAUNCH(cr_keys_close_kernel<cr_keys_count_bits<4>>, blocks, CR_KEYS_CLOSERS, stream, *args);
+    if (args->fold.kind == CR_KEYS_EXTREME) return CR_LAUNCH(cr_keys_extreme_kernel, blocks, CR_KEYS_CLOSERS, stream, *args);
     CLOSE(CR_F16, cr_f16)
     CLOSE(CR_F32, cr_f32)
     CLOSE(CR_BF16, cr_f32) /* on the same grid */

@@ -11,11 +11,13 @@ template <class T> static int cr_keys_go(const cr_keys_args *args, void *stream)
 #define FLOAT(dtype, E)                                                                        \
     case dtype:                                                                                \
         return args->kind == CR_KEYS_SUM      ? cr_keys_go<cr_keys_sum<E>>(args, stream)       \
+               : args->kind == CR_KEYS_EXTREME ? cr_keys_go<cr_keys_extreme_floats<E>>(args, stream) \
                : args->kind == CR_KEYS_SQUARE ? cr_keys_go<cr_keys_square<E>>(args, stream)    \
                                               : cr_keys_go<cr_keys_count<E>>(args, stream);
 #define BITS(dtype)                                                                                        \
     case dtype:                                                                                            \
-        return args->kind == CR_KEYS_SUM ? cr_keys_go<cr_keys_whole<(int)cr_width(dtype)>>(args, stream) \
+        return args->kind == CR_KEYS_EXTREME ? cr_keys_go<cr_keys_extreme_integers<(int)cr_width(dtype)>>(args, stream) \
+               : args->kind == CR_KEYS_SUM ? cr_keys_go<cr_keys_whole<(int)cr_width(dtype)>>(args, stream) \
                                          : cr_keys_go<cr_keys_count_bits<(int)cr_width(dtype)>>(args, stream);
 
 extern "C" int cr_keys_launch_fold(const cr_keys_args *args, void *stream) {

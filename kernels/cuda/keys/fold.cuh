@@ -55,8 +55,16 @@ template <class T, bool SHARED> struct cr_keys_fold {
         const uint32_t upper = (uint32_t)((unsigned long long)value >> 32) + (before + own < before);
         if (upper != 0) atomicAdd(low + far, upper);
     }
+    /* A key, which stays where it is the greatest. */
+    CR_DEVICE void put_key(int number, uint32_t group, unsigned long long key) const {
+        uint32_t *own = shared + 2 * number * stride;
+        unsigned long long *word = SHARED ? reinterpret_cast<unsigned long long *>(own) + group * args.copies + copy : plane(args.at.window + number, group);
+        if (SHARED && T::SIZE <= 4) atomicMax(own + group * args.copies + copy, (uint32_t)key);
+        else if (SHARED || __ldcg(word) < key) atomicMax(word, key);
+    }
     CR_DEVICE void add_word(int number, uint32_t group, long long value) const {
-        if (SHARED) add_halves(shared + 2 * number * stride + group * args.copies + copy, stride, value);
+        if (T::GREATEST) put_key(number, group, (unsigned long long)value);
+        else if (SHARED) add_halves(shared + 2 * number * stride + group * args.copies + copy, stride, value);
         else cr_keys_add(plane(args.at.window + number, group), value);
     }
     CR_DEVICE void add_limb(int number, uint32_t group, long long value) const {
@@ -95,7 +103,7 @@ template <class T, bool SHARED> struct cr_keys_fold {
         for (int i = 0; i < WORDS; i++) digit[i] = 0;
         if (T::is_special(bits)) {
             add_special(group, bits);
-            return;
+            if (!T::GREATEST || T::special(bits) == 0) return; /* infinities are compared */
         }
         if constexpr (T::DIGITS > 0) {
             const T term(bits, args);
@@ -105,16 +113,21 @@ template <class T, bool SHARED> struct cr_keys_fold {
 
     /* ---- Runs ---- */
 
+    CR_DEVICE static long long both(long long a, long long b) {
+        return T::GREATEST ? (long long)max((unsigned long long)a, (unsigned long long)b) : a + b;
+    }
+    CR_DEVICE static long long of_warp(long long own) {
+        if (T::GREATEST) return (long long)~cr_warp_min(~(uint64_t)own);
+        cr_wide<1> sum;
+        sum.word[0] = (uint64_t)own;
+        sum.warp_sum();
+        return (long long)sum.word[0];
+    }
     /* All lanes: what they have of the run, to its group. */
     CR_DEVICE void flush() {
         if (run_key != CR_KEYS_NOBODY) {
 #pragma unroll
-            for (int i = 0; i < T::DIGITS; i++) {
-                cr_wide<1> sum;
-                sum.word[0] = (uint64_t)run[i];
-                sum.warp_sum();
-                run[i] = (long long)sum.word[0];
-            }
+            for (int i = 0; i < T::DIGITS; i++) run[i] = of_warp(run[i]);
             const uint32_t count = args.at.count < 0 ? 0 : __reduce_add_sync(CR_EVERYONE, run_count);
             const uint32_t nonzero = args.at.nonzero < 0 ? 0 : __reduce_add_sync(CR_EVERYONE, run_nonzero);
             if (lane == 0) add(run_key, run, count, nonzero);
@@ -141,8 +154,8 @@ template <class T, bool SHARED> struct cr_keys_fold {
             digits_of(keys[j], bits[j], digit);
 #pragma unroll
             for (int i = 0; i < T::DIGITS; i++) {
-                if (mine) run[i] += digit[i];
-                else rest[i] += digit[i];
+                if (mine) run[i] = both(run[i], digit[i]);
+                else rest[i] = both(rest[i], digit[i]);
             }
             run_count += mine;
             count += !mine;
@@ -237,13 +250,22 @@ template <class T, bool SHARED> struct cr_keys_fold {
         for (uint32_t i = 0; i < args.copies; i++) sum += shared[number * stride + group * args.copies + i];
         return sum;
     }
+    CR_DEVICE unsigned long long greatest(int number, uint32_t group) const {
+        const uint32_t *own = shared + 2 * number * stride;
+        unsigned long long found = 0;
+        for (uint32_t i = group * args.copies; i < (group + 1) * args.copies; i++)
+            found = max(found, T::SIZE <= 4 ? (unsigned long long)own[i] : reinterpret_cast<const unsigned long long *>(own)[i]);
+        return found;
+    }
     CR_DEVICE void settle() const {
         __syncthreads();
         for (uint32_t group = threadIdx.x; group < args.groups; group += CR_KEYS_THREADS) {
 #pragma unroll
             for (int i = 0; i < T::DIGITS; i++) {
-                const unsigned long long word = total(2 * i, group) + (total(2 * i + 1, group) << 32);
-                if (word != 0) cr_keys_add(plane(args.at.window + i, group), (long long)word);
+                const unsigned long long word = T::GREATEST ? greatest(i, group) : total(2 * i, group) + (total(2 * i + 1, group) << 32);
+                if (word == 0) continue;
+                if (T::GREATEST) atomicMax(plane(args.at.window + i, group), word);
+                else cr_keys_add(plane(args.at.window + i, group), (long long)word);
             }
             for (int number = 0; number < args.at.counts; number++) {
                 const unsigned long long count = total(place_of(number), group);

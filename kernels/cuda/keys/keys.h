@@ -8,7 +8,7 @@
  *
  *   begin: a sample ──▶ the window ──▶ fold: planes, by way of shared memory where groups are few ──▶ close: an answer for each group
  *
- * Memory: a cr_keys_head, then the planes. All of it is made zero by the launch.
+ * Memory: two of cr_keys_head, then the planes. All of it is made zero by the launch.
  * Thread: one at a time for a state. Owner: the caller. */
 #ifndef CURED_KERNELS_CUDA_KEYS_KEYS_H
 #define CURED_KERNELS_CUDA_KEYS_KEYS_H
@@ -42,14 +42,15 @@ typedef struct cr_keys_head {
 typedef enum cr_keys_kind {
     CR_KEYS_COUNTS, /* no sum */
     CR_KEYS_SUM,
-    CR_KEYS_SQUARE, /* of floats */
+    CR_KEYS_SQUARE,  /* of floats */
+    CR_KEYS_EXTREME, /* the window's digits are the greatest key and the greatest complement of one */
     CR_KEYS_KINDS
 } cr_keys_kind;
 
 /* The numbers of planes; CR_KEYS_NONE: there are none. Those of counts, so many, come first. */
 typedef struct cr_keys_planes {
     int32_t counts;
-    int32_t count, nonzero, special, window, limbs, all; /* all: how many there are */
+    int32_t count, nonzero, special, window, limbs, limb_count, all; /* all: how many there are */
 } cr_keys_planes;
 
 typedef struct cr_keys_args {
@@ -66,18 +67,19 @@ typedef struct cr_keys_args {
     uint32_t top;                 /* bits of the window's highest digit */
     uint32_t copies;              /* of a group's words in shared memory; 0: it does not hold those of all groups */
     uint32_t limb_copies;         /* likewise, of its limbs */
-    uint32_t dtype, kind;
+    uint32_t dtype, size, kind;
     cr_keys_planes at;
 } cr_keys_args;
 
 typedef struct cr_keys_close_args {
     cr_keys_args fold;
-    /* 0 before; becomes one more than the number of the first key outside, or, where none is, the key of an integer that does not fit, as
-     * cr_axis_failure has it, which is above 2^63 here. */
+    cr_keys_planes squares; /* of a variance, whose head follows the fold's; of others without a window */
+    /* 0 before; becomes one more than the number of the first key outside, or, where none is, the key of an integer that does not fit or of an
+     * extremum of no elements, as cr_axis_failure has it, with CR_KEYS_NO_VALUE: it is above 2^63 here. */
     unsigned long long *wrong;
     cr_axis_args axis; /* skip, ddof, the answers and where failures go */
 } cr_keys_close_args;
-enum { CR_KEYS_OUTSIDE_LOG2 = 32 }; /* above this `wrong` is a failure's */
+enum { CR_KEYS_OUTSIDE_LOG2 = 32, CR_KEYS_NO_VALUE = 1 << 16 }; /* from 2^32 on `wrong` is a failure's */
 
 /* Whether there are kernels for op, and for these keys and elements; otherwise the sentence. */
 cr_status cr_keys_gpu_takes(const cr_gpu_keys *keys, cr_error *error);

@@ -8,17 +8,26 @@
 #include "kernels/cuda/keys/keys.h"
 
 enum {
-    PASSES = 3,
+    PASSES = 4,
+    HEADS = 2,        /* of a state: of sums, and of squares beside them */
     ELEMENTS = 4096,  /* of a block, at least */
     FEW = 4,          /* of a group, on average, where it has a place in shared memory */
     TOP_OF_FOUR = 31, /* bits, so that a window of four digits has 127 */
 };
 
-/* One launch of the fold, and what is answered from it. */
+enum { MOMENTS = CR_FAM_SUM | CR_FAM_SUMSQ };
+
+/* One launch of the fold, or two, and what is answered from it. */
 typedef struct pass {
-    uint32_t family; /* of the sum; 0: counts alone */
+    uint32_t family; /* of the sum; 0: counts alone; MOMENTS: both sums */
     bool counts;     /* ops that only count are answered, too */
 } pass;
+
+static const cr_keys_planes NO_PLANES = {.count = CR_KEYS_NONE,
+                                         .nonzero = CR_KEYS_NONE,
+                                         .special = CR_KEYS_NONE,
+                                         .window = CR_KEYS_NONE,
+                                         .limbs = CR_KEYS_NONE};
 
 static uint32_t needs_of(const cr_gpu_axis *axis, uint32_t k) { return cr_op_needs(axis->ops[k], axis->dtype); }
 static bool is_count(const cr_gpu_axis *axis, uint32_t k) { return cr_op_closing(axis->ops[k]) == CR_CLOSING_COUNTS; }
@@ -31,23 +40,39 @@ static bool is_summed(cr_dtype dtype) {
 static int32_t digits_of(cr_dtype dtype, uint32_t family) {
     const size_t size = cr_dtype_size(dtype);
     if (family == 0) return 0;
+    if (family == CR_FAM_EXTREMA) return 2;
     if (family == CR_FAM_SUMSQ) return size == 8 ? 4 : size == 4 ? 2 : 1;
     return size == 8 ? 2 : 1;
 }
 
 static bool answers(const cr_gpu_axis *axis, uint32_t k, pass p) {
-    return is_count(axis, k) ? p.counts : p.family != 0 && needs_of(axis, k) == p.family;
+    return is_count(axis, k) ? p.counts : needs_of(axis, k) != 0 && (needs_of(axis, k) & ~p.family) == 0;
+}
+
+static void add_sum(cr_keys_planes *at, cr_dtype dtype, uint32_t family) {
+    at->window = at->all;
+    at->limbs = at->window + digits_of(dtype, family);
+    if (is_float(dtype) && family != CR_FAM_EXTREMA) at->limb_count = (int32_t)cr_sum_limbs(cr_sum_of(family), dtype);
+    at->all = at->limbs + at->limb_count;
+}
+
+/* The planes of squares, behind those of sums, which have the counts. */
+static cr_keys_planes squares_behind(const cr_keys_planes *sums, cr_dtype dtype) {
+    cr_keys_planes at = NO_PLANES;
+    at.all = sums->all;
+    add_sum(&at, dtype, CR_FAM_SUMSQ);
+    return at;
 }
 
 /* Elements of a type that are no number have planes wherever an op may ask for them. */
 static cr_keys_planes planes_of(const cr_gpu_axis *axis, pass p) {
-    cr_keys_planes at = {0, CR_KEYS_NONE, CR_KEYS_NONE, CR_KEYS_NONE, CR_KEYS_NONE, CR_KEYS_NONE, 0};
+    cr_keys_planes at = NO_PLANES;
     bool count = false, nonzero = false;
     for (uint32_t k = 0; k < axis->op_count; k++) {
         const cr_term term = cr_op_term(axis->ops[k]);
         if (!answers(axis, k, p)) continue;
         count |= is_count(axis, k) ? term == CR_TERM_ELEMENTS || term == CR_TERM_EVERY
-                                   : cr_op_divisor(axis->ops[k]) != CR_DIVISOR_ONE;
+                                   : cr_op_divisor(axis->ops[k]) != CR_DIVISOR_ONE || p.family == CR_FAM_EXTREMA;
         nonzero |= term == CR_TERM_NONZERO || term == CR_TERM_SOME || term == CR_TERM_EVERY;
     }
     if (count) at.count = at.all++;
@@ -57,26 +82,23 @@ static cr_keys_planes planes_of(const cr_gpu_axis *axis, pass p) {
         at.special = at.all;
         at.all += CR_KEYS_SPECIAL_PLANES;
     }
-    if (p.family != 0) {
-        at.window = at.all;
-        at.all += digits_of(axis->dtype, p.family);
-        at.limbs = at.all;
-        if (is_float(axis->dtype)) at.all += (int32_t)cr_sum_limbs(cr_sum_of(p.family), axis->dtype);
-    }
+    if (p.family != 0) add_sum(&at, axis->dtype, p.family == MOMENTS ? CR_FAM_SUM : p.family);
     return at;
 }
 
 /* The passes that the ops need. */
 static uint32_t passes_of(const cr_gpu_axis *axis, pass passes[PASSES]) {
     uint32_t families = 0, count = 0;
-    bool counts = false;
+    bool counts = false, spread = false;
     for (uint32_t k = 0; k < axis->op_count; k++) {
         counts |= is_count(axis, k);
+        spread |= cr_op_term(axis->ops[k]) == CR_TERM_SPREAD;
         if (!is_count(axis, k)) families |= needs_of(axis, k);
     }
-    if (families & CR_FAM_SUM) passes[count++] = (pass){CR_FAM_SUM, false};
-    if (families & CR_FAM_SUMABS) passes[count++] = (pass){CR_FAM_SUMABS, false};
-    if (families & CR_FAM_SUMSQ) passes[count++] = (pass){CR_FAM_SUMSQ, false};
+    if (spread) passes[count++] = (pass){MOMENTS, false};
+    if (spread) families &= ~(uint32_t)MOMENTS;
+    for (uint32_t family = 1; family <= families; family *= 2)
+        if (families & family) passes[count++] = (pass){family, false};
     if (counts && count == 0) passes[count++] = (pass){0, false};
     if (counts) passes[0].counts = true;
     return count;
@@ -87,10 +109,11 @@ uint64_t cr_keys_gpu_state(const cr_gpu_keys *keys) {
     int32_t most = 0;
     const uint32_t count = passes_of(&keys->axis, passes);
     for (uint32_t i = 0; i < count; i++) {
-        const cr_keys_planes at = planes_of(&keys->axis, passes[i]);
+        cr_keys_planes at = planes_of(&keys->axis, passes[i]);
+        if (passes[i].family == MOMENTS) at = squares_behind(&at, keys->axis.dtype);
         if (at.all > most) most = at.all;
     }
-    return sizeof(cr_keys_head) + (uint64_t)most * cr_keys_answers(&keys->keys) * sizeof(unsigned long long);
+    return HEADS * sizeof(cr_keys_head) + (uint64_t)most * cr_keys_answers(&keys->keys) * sizeof(unsigned long long);
 }
 
 /* ---- What is taken ---- */
@@ -99,17 +122,22 @@ static bool takes_op(const cr_gpu_axis *axis, uint32_t k) {
     const cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
     const uint32_t needs = needs_of(axis, k);
     if (is_count(axis, k)) return !is_float(axis->dtype) || is_summed(axis->dtype);
+    if (cr_op_closing(axis->ops[k]) == CR_CLOSING_EXTREMA)
+        return (!is_float(axis->dtype) || is_summed(axis->dtype)) &&
+               (cr_op_wants(axis->ops[k]) & (CR_WANTS_ARGMIN | CR_WANTS_ARGMAX)) == 0 &&
+               cr_op_term(axis->ops[k]) != CR_TERM_RANGE;
     if (cr_op_closing(axis->ops[k]) != CR_CLOSING_SUMS) return false;
     if (!is_float(axis->dtype)) return needs == CR_FAM_SUM || needs == CR_FAM_SUMABS;
     return is_summed(axis->dtype) && is_float(cr_axis_dtype(axis->ops[k], axis->dtype, &own)) &&
-           (needs == CR_FAM_SUM || needs == CR_FAM_SUMABS || needs == CR_FAM_SUMSQ);
+           (needs == CR_FAM_SUM || needs == CR_FAM_SUMABS || needs == CR_FAM_SUMSQ ||
+            cr_op_term(axis->ops[k]) == CR_TERM_SPREAD);
 }
 
 /* The states of all cells. */
 static cr_status check_state(const cr_gpu_keys *keys, cr_error *error) {
     const uint64_t most = (uint64_t)1 << CR_KEYS_STATE_LOG2, cells = cr_keys_answers(&keys->keys);
-    const uint64_t each = (cr_keys_gpu_state(keys) - sizeof(cr_keys_head)) / (cells ? cells : 1);
-    if (each == 0 || cells <= (most - sizeof(cr_keys_head)) / each) return CR_OK;
+    const uint64_t each = (cr_keys_gpu_state(keys) - HEADS * sizeof(cr_keys_head)) / (cells ? cells : 1);
+    if (each == 0 || cells <= (most - HEADS * sizeof(cr_keys_head)) / each) return CR_OK;
     return cr_fail(error, CR_RESOURCE_EXHAUSTED,
                    "groups: the states of %" PRIu64 " groups of %" PRIu64 " columns, %" PRIu64
                    " bytes each, take more than %" PRIu64
@@ -121,11 +149,13 @@ cr_status cr_keys_gpu_takes(const cr_gpu_keys *keys, cr_error *error) {
     const cr_gpu_axis *axis = &keys->axis;
     for (uint32_t k = 0; k < axis->op_count; k++)
         if (!takes_op(axis, k))
-            return cr_fail(error, CR_UNIMPLEMENTED,
-                           "ops: the GPU has no kernel for %s of %s by key; it has sums, means and norm1 of f16, bf16, "
-                           "f32, f64 and integers, sumsq and norm2 of these floats, and counts: reduce a copy in host "
-                           "memory",
-                           cr_op_name(axis->ops[k]), cr_dtype_name(axis->dtype));
+            return cr_fail(
+                error, CR_UNIMPLEMENTED,
+                "ops: the GPU has no kernel for %s of %s by key; it has sums, means, norm1, min, max, norminf "
+                "and counts of f16, bf16, f32, f64 and integers, and sumsq, norm2, var and std of these floats: reduce "
+                "a "
+                "copy in host memory",
+                cr_op_name(axis->ops[k]), cr_dtype_name(axis->dtype));
     if (cr_dtype_size(keys->keys.dtype) < 4)
         return cr_fail(error, CR_UNIMPLEMENTED,
                        "keys: in device memory they are i32, u32, i64 or u64, these are %s: convert them",
@@ -154,11 +184,15 @@ static uint32_t copies_in(uint64_t words, uint64_t bytes, uint64_t elements) {
     return copies;
 }
 
-/* What a block has in shared memory: limbs of few groups have a half of it at most. */
+/* The window's width, and what a block has in shared memory: limbs of few groups have a half of it at most. */
 static void share(cr_keys_args *args) {
+    const uint32_t room = 63 - log2_of(args->n); /* so that no sum of digits overflows */
     const uint64_t digits = args->kind != CR_KEYS_COUNTS ? (uint64_t)(args->at.limbs - args->at.window) : 0;
     const uint64_t words = (2 * digits + (uint64_t)args->at.counts) * args->groups;
-    const uint64_t limbs = digits != 0 ? 2 * (uint64_t)(args->at.all - args->at.limbs) * args->groups : 0;
+    const uint64_t limbs = digits != 0 ? 2 * (uint64_t)args->at.limb_count * args->groups : 0;
+    args->top = room < CR_KEYS_TOP ? room : CR_KEYS_TOP;
+    if (digits == 4 && args->top > TOP_OF_FOUR) args->top = TOP_OF_FOUR;
+    args->copies = args->limb_copies = 0;
     if (words == 0 || args->n < (uint64_t)args->groups * FEW) return;
     args->limb_copies = limbs != 0 ? copies_in(limbs, CR_KEYS_SHARED / 2, args->per_block) : 0;
     const uint64_t taken = limbs * args->limb_copies * sizeof(uint32_t);
@@ -169,12 +203,11 @@ static void share(cr_keys_args *args) {
 
 static void lay_out(cr_keys_args *args, const cr_gpu_keys *k, uint32_t multiprocessors, pass p, uint8_t *state) {
     const uint64_t n = k->axis.shape.n, most = (uint64_t)(multiprocessors ? multiprocessors : 1) * CR_KEYS_BLOCKS;
-    const uint32_t room = 63 - log2_of(n); /* so that no sum of digits overflows */
     memset(args, 0, sizeof *args);
     args->data = k->axis.data;
     args->keys = k->keys.data;
     args->head = (cr_keys_head *)(void *)state;
-    args->planes = (unsigned long long *)(void *)(args->head + 1);
+    args->planes = (unsigned long long *)(void *)(args->head + HEADS);
     args->n = n;
     args->groups = (uint32_t)cr_keys_answers(&k->keys);
     args->keys_below = (uint32_t)k->keys.groups;
@@ -185,10 +218,12 @@ static void lay_out(cr_keys_args *args, const cr_gpu_keys *k, uint32_t multiproc
     args->odd = (uintptr_t)k->axis.data % cr_dtype_size(k->axis.dtype) != 0;
     args->drop = k->keys.drop;
     args->absolute = p.family == CR_FAM_SUMABS;
-    args->top = room < CR_KEYS_TOP ? room : CR_KEYS_TOP;
-    if (digits_of(k->axis.dtype, p.family) == 4 && args->top > TOP_OF_FOUR) args->top = TOP_OF_FOUR;
     args->dtype = (uint32_t)k->axis.dtype;
-    args->kind = p.family == 0 ? CR_KEYS_COUNTS : p.family == CR_FAM_SUMSQ ? CR_KEYS_SQUARE : CR_KEYS_SUM;
+    args->size = (uint32_t)cr_dtype_size(k->axis.dtype);
+    args->kind = p.family == 0                ? CR_KEYS_COUNTS
+                 : p.family == CR_FAM_EXTREMA ? CR_KEYS_EXTREME
+                 : p.family == CR_FAM_SUMSQ   ? CR_KEYS_SQUARE
+                                              : CR_KEYS_SUM;
     args->at = planes_of(&k->axis, p);
     const uint64_t pieces = n / ELEMENTS + (n % ELEMENTS != 0), blocks = pieces < most ? pieces : most;
     args->per_block = blocks != 0 ? (pieces + blocks - 1) / blocks * ELEMENTS : 0;
@@ -197,10 +232,10 @@ static void lay_out(cr_keys_args *args, const cr_gpu_keys *k, uint32_t multiproc
 }
 
 /* The answers of a pass, some at a time. */
-static int answer(const cr_keys_args *fold, const cr_gpu_keys *keys, pass p, void *const *out,
-                  unsigned long long *wrong, void *stream) {
+static int answer(const cr_keys_args *fold, const cr_keys_planes *squares, const cr_gpu_keys *keys, pass p,
+                  void *const *out, unsigned long long *wrong, void *stream) {
     const cr_gpu_axis *axis = &keys->axis;
-    cr_keys_close_args args = {.fold = *fold, .wrong = wrong};
+    cr_keys_close_args args = {.fold = *fold, .squares = *squares, .wrong = wrong};
     cr_axis_args *to = &args.axis;
     int failure = 0;
     to->failure = (cr_axis_failure *)(void *)wrong;
@@ -215,6 +250,23 @@ static int answer(const cr_keys_args *fold, const cr_gpu_keys *keys, pass p, voi
     return failure;
 }
 
+static int fold(const cr_keys_args *args, void *stream) {
+    int failure = 0;
+    if (args->n == 0) return 0;
+    if (args->kind == CR_KEYS_SUM || args->kind == CR_KEYS_SQUARE) failure = cr_keys_launch_begin(args, stream);
+    return failure == 0 ? cr_keys_launch_fold(args, stream) : failure;
+}
+
+/* Of the same elements, to planes behind those of their sums. */
+static int fold_squares(const cr_keys_args *sums, const cr_keys_planes *squares, void *stream) {
+    cr_keys_args args = *sums;
+    args.head++;
+    args.at = *squares;
+    args.kind = CR_KEYS_SQUARE;
+    share(&args);
+    return fold(&args, stream);
+}
+
 int cr_keys_gpu_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
                         unsigned long long *wrong, void *stream) {
     pass passes[PASSES];
@@ -223,11 +275,14 @@ int cr_keys_gpu_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void 
     for (uint32_t i = 0; i < count && failure == 0; i++) {
         cr_keys_args args;
         lay_out(&args, keys, multiprocessors, passes[i], state);
-        const uint64_t bytes = sizeof(cr_keys_head) + (uint64_t)args.at.all * args.groups * sizeof args.planes[0];
+        const cr_keys_planes squares =
+            passes[i].family == MOMENTS ? squares_behind(&args.at, keys->axis.dtype) : NO_PLANES;
+        const int32_t all = squares.window >= 0 ? squares.all : args.at.all;
+        const uint64_t bytes = HEADS * sizeof(cr_keys_head) + (uint64_t)all * args.groups * sizeof args.planes[0];
         failure = (int)cudaMemsetAsync(state, 0, bytes, stream);
-        if (failure == 0 && args.n != 0 && args.kind != CR_KEYS_COUNTS) failure = cr_keys_launch_begin(&args, stream);
-        if (failure == 0 && args.n != 0) failure = cr_keys_launch_fold(&args, stream);
-        if (failure == 0) failure = answer(&args, keys, passes[i], out, wrong, stream);
+        if (failure == 0) failure = fold(&args, stream);
+        if (failure == 0 && squares.window >= 0) failure = fold_squares(&args, &squares, stream);
+        if (failure == 0) failure = answer(&args, &squares, keys, passes[i], out, wrong, stream);
     }
     return failure;
 }

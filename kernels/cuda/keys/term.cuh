@@ -1,5 +1,6 @@
 /* term: what an element adds to a sum by key: a number on the grid of the sum, as digits of the window where it lies in it whole, and
- * otherwise as digits of limbs. And elements of which only counts are wanted.
+ * otherwise as digits of limbs. And elements that are compared, whose digits are keys of which the greatest stays; and those of which only
+ * counts are wanted.
  *
  * Thread: GPU. Owner: none; pure functions. */
 #ifndef CURED_KERNELS_CUDA_KEYS_TERM_CUH
@@ -16,12 +17,17 @@ template <int SIZE> struct cr_keys_bits { typedef uint32_t type; };
 template <> struct cr_keys_bits<8> { typedef uint64_t type; };
 
 template <class E> struct cr_keys_floats {
+    static constexpr bool GREATEST = false; /* digits add up */
     typedef typename cr_keys_bits<E::SIZE>::type Bits;
     static constexpr int SIZE = E::SIZE, U = SIZE == 8 ? 4 : 8; /* elements of a thread at a time */
     static constexpr Bits SIGN = (Bits)1 << (8 * SIZE - 1);
     CR_DEVICE static bool is_special(Bits bits) { return (bits & ~SIGN) >= (Bits)E::INFINITE; }
     CR_DEVICE static int special(Bits bits) { return (bits & ~SIGN) != (Bits)E::INFINITE ? 0 : bits & SIGN ? 2 : 1; }
     CR_DEVICE static bool is_nonzero(Bits bits) { return (bits & ~SIGN) != 0; }
+};
+
+template <class E> struct cr_keys_floats_alone : cr_keys_floats<E> {
+    static constexpr int LIMBS = 0, GRID = 0;
 };
 
 /* A number on the grid of a sum, magnitude·2^place, whose magnitude has BITS bits. */
@@ -84,6 +90,7 @@ template <class E> using cr_keys_square = cr_keys_power<E, 2>;
 /* Elements that are no floats. */
 template <int BYTES> struct cr_keys_integers {
     typedef typename cr_keys_bits<BYTES>::type Bits;
+    static constexpr bool GREATEST = false;
     static constexpr int SIZE = BYTES, U = SIZE == 8 ? 4 : 8, LIMBS = 0, GRID = 0;
     CR_DEVICE static bool is_special(Bits) { return false; }
     CR_DEVICE static int special(Bits) { return 0; }
@@ -102,6 +109,28 @@ template <int BYTES> struct cr_keys_whole : cr_keys_integers<BYTES>, cr_keys_num
         this->negative = below && !args.absolute;
     }
 };
+
+/* The greatest element and the least: as keys in the order of kernels/core/key.h, the greatest and the greatest complement. FLOAT: of BASE's
+ * elements, NaNs are no extrema. */
+template <class BASE, bool FLOAT> struct cr_keys_extreme : BASE {
+    typedef typename BASE::Bits Bits;
+    static constexpr int DIGITS = 2, TERM = 0;
+    static constexpr bool GREATEST = true;
+    static constexpr Bits TOP = (Bits)1 << (8 * BASE::SIZE - 1), ALL = TOP | (TOP - 1);
+    Bits key;
+
+    CR_DEVICE cr_keys_extreme(Bits bits, const cr_keys_args &args) {
+        if (FLOAT) key = bits & TOP ? ~bits & ALL : bits | TOP;
+        else key = args.is_signed ? bits ^ TOP : args.dtype == CR_BOOL ? (Bits)(bits != 0) : bits;
+    }
+    CR_DEVICE bool fits(int, int, long long (&digit)[DIGITS]) const {
+        digit[0] = (long long)key;
+        digit[1] = (long long)(~key & ALL);
+        return true;
+    }
+};
+template <class E> using cr_keys_extreme_floats = cr_keys_extreme<cr_keys_floats_alone<E>, true>;
+template <int BYTES> using cr_keys_extreme_integers = cr_keys_extreme<cr_keys_integers<BYTES>, false>;
 
 /* Elements that are counted only. */
 template <class E> struct cr_keys_count : cr_keys_floats<E> {
