@@ -117,6 +117,13 @@ static const char arrow_types[] =
 #undef CR_DTYPE
     ;
 
+/* The ops' names: for _result.py. */
+static const char op_names[] =
+#define CR_OP(symbol, id, name, ...) " " name
+#include "kernels/core/op.def"
+#undef CR_OP
+    ;
+
 #define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
 PyMODINIT_FUNC PyInit__cured(void);
 
@@ -132,7 +139,8 @@ static int fill(PyObject *module) {
         !cr_py_partial_ready(module) || !cr_py_file_ready(module) || !cr_py_async_ready(module) ||
         !cr_py_search_ready(module) || !cr_py_results_ready(module) || !cr_py_arrow_ready(module) ||
         PyModule_AddStringConstant(module, "__version__", cured_version()) != 0 ||
-        PyModule_AddStringConstant(module, "_arrow_types", arrow_types) != 0)
+        PyModule_AddStringConstant(module, "_arrow_types", arrow_types) != 0 ||
+        PyModule_AddStringConstant(module, "_ops", op_names) != 0)
         return -1;
     filled = PyDict_Copy(PyModule_GetDict(module));
     return filled != NULL ? 0 : -1;

@@ -150,6 +150,23 @@ class Results(Case):
             r["min"]
         self.assertEqual(["sum", "max"], dir(r) and list(r))
 
+    def test_answers_by_name(self):
+        """Each op is a property of the type, which is quick, and says so where it was not asked for; no other name is one."""
+        for op in OPS:
+            r = cured.Result({op: op + "!"})
+            self.assertEqual((op + "!", [op], True), (getattr(r, op), dir(r), isinstance(getattr(cured.Result, op), property)))
+            other = cured.Result({"another": 1, op: ValueError("none", 3)})
+            self.assertEqual((1, False), (other.another, hasattr(other, "_x")))
+            with self.assertRaisesRegex(AttributeError, "^op '%s' was not asked for$" % op):
+                getattr(cured.Result({}), op)
+            with self.assertRaises(ValueError) as raised:
+                getattr(other, op)
+            self.assertEqual(("none", 3), raised.exception.args)
+            with self.assertRaises(AttributeError):
+                setattr(r, op, 1)
+        with self.assertRaisesRegex(AttributeError, "^op 'keepdims' was not asked for$"):
+            r.keepdims
+
     def test_bad_ops(self):
         for ops in ([], ["summ"], ["sum", "sum"], "sum,", [1], 7, ["sum"] * 40):
             with self.assertRaises((ValueError, TypeError)):

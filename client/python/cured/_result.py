@@ -1,7 +1,7 @@
 """Result: the answers of several operations over one pass, by name: r.sum, r["sum"], dict(r). Results of many arrays are the extension's."""
 from collections.abc import Mapping, Sequence
 
-from ._cured import Results
+from ._cured import Results, _ops
 
 Sequence.register(Results)
 
@@ -21,6 +21,7 @@ class Result(Mapping):
         return answer
 
     def __getattr__(self, op):
+        """Of what no property below has an answer."""
         if op.startswith("_") or op not in self._answers:
             raise AttributeError("op '%s' was not asked for" % op)
         return self[op]
@@ -40,3 +41,18 @@ class Result(Mapping):
     def __repr__(self):
         return "Result(%s)" % ", ".join("%s=%s" % (op, "<%s>" % answer if isinstance(answer, Exception) else repr(answer))
                                         for op, answer in self._answers.items())
+
+
+def _reader(op):
+    def read(self):
+        answer = self._answers.get(op, AttributeError)
+        if answer is AttributeError:
+            raise answer  # and __getattr__ says why
+        if isinstance(answer, Exception):
+            raise type(answer)(*answer.args)
+        return answer
+    return property(read, doc="The answer of %s, if it was asked for." % op)
+
+
+for _op in _ops.split():  # Python finds these at once, where __getattr__ comes after an exception of its own
+    setattr(Result, _op, _reader(_op))
