@@ -152,9 +152,8 @@ cr_status cr_keys_gpu_takes(const cr_gpu_keys *keys, cr_error *error) {
             return cr_fail(
                 error, CR_UNIMPLEMENTED,
                 "ops: the GPU has no kernel for %s of %s by key; it has sums, means, norm1, min, max, norminf "
-                "and counts of f16, bf16, f32, f64 and integers, and sumsq, norm2, var and std of these floats: reduce "
-                "a "
-                "copy in host memory",
+                "and counts of f16, bf16, f32, f64 and integers, and sumsq, norm2, var and std of these "
+                "floats: reduce a copy in host memory",
                 cr_op_name(axis->ops[k]), cr_dtype_name(axis->dtype));
     if (cr_dtype_size(keys->keys.dtype) < 4)
         return cr_fail(error, CR_UNIMPLEMENTED,
