@@ -5,6 +5,9 @@
  * In each round all candidates have a turn, one after the other; figures are medians over rounds. "of read" is the share of
  * the best read loop of this size, "to CUB" the ratio to CUB's own.
  *
+ * CUB's sum is asked as it comes, and where its headers know it with a promise for its bits (kernels_require.cu). Its answer is wrong,
+ * too, if it breaks one.
+ *
  * Thread: main. Owner: this file owns the bench. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -21,10 +24,12 @@
 #include "bench/rows.h"
 
 const char *const bench_group_names[GROUP_COUNT] = {"read", "fold", "cub", "thrust", "ladder"};
-const char *const bench_answer_names[] = {"", "exact", "within bound", "WRONG"};
+const char *const bench_answer_names[] = {"", "exact", "within bound", "within bound, varies", "WRONG"};
+/* CUB's sums, by what is asked of their bits; the first is "to CUB". */
+static const char *const promises[] = {"cub", "gpu_to_gpu", "not_guaranteed"};
 
 static const char describe[] = "sum+mean+min+max+argmin+argmax+count_nan+std";
-enum { MAX_DTYPES = CR_DTYPE_INPUTS, MAX_OP_SETS = 24, NAMES = 512, NAME = 64 };
+enum { MAX_DTYPES = CR_DTYPE_INPUTS, MAX_OP_SETS = 24, NAMES = 512, NAME = 64, PROMISES = 3 };
 
 typedef struct settings {
     uint64_t sizes[BENCH_MAX_SIZES];
@@ -88,6 +93,7 @@ static bool add_kernel(void *to, const char *word) {
     settings *s = to;
     bool known = cr_ladder_find(word) < cr_ladder_count();
     for (int g = 0; g < GROUP_COUNT; g++) known = known || strcmp(word, bench_group_names[g]) == 0;
+    for (unsigned p = 0; p < PROMISES; p++) known = known || strcmp(word, promises[p]) == 0;
     size_t used = strlen(s->kernels);
     if (!known || used + strlen(word) + 3 > NAMES) return false;
     snprintf(s->kernels + used, NAMES - used, "%s%s,", used ? "" : ",", word);
@@ -108,7 +114,9 @@ static int parse(int argc, char **argv, settings *s) {
         {"types", BENCH_WORDS, s, "f32,…|all", .what = "element types (f32)", .each = add_dtype},
         {"ops", BENCH_WORDS, s, "sum,…", .what = "ops, OP+OP for several by one pass, or describe (sum)",
          .each = add_op},
-        {"kernels", BENCH_WORDS, s, "NAME,…", .what = "read, fold, cub, thrust, ladder, or kernels of the ladder (all)",
+        {"kernels", BENCH_WORDS, s, "NAME,…",
+         .what =
+             "read, fold, cub, thrust, ladder, or of cub gpu_to_gpu, not_guaranteed, or kernels of the ladder (all)",
          .each = add_kernel},
         {"rounds", BENCH_NUMBER, &s->rounds, "N", .what = "turns of every candidate (7)", .least = 5,
          .most = BENCH_MAX_ROUNDS},
@@ -154,7 +162,7 @@ static unsigned candidates(const settings *s, bench_candidate *list) {
     unsigned count = 0;
     for (unsigned v = 0; v < bench_read_variants(); v++) count = add(s, list, count, GROUP_READ, bench_read_name(v), v);
     count = add(s, list, count, GROUP_FOLD, "cured", 0);
-    count = add(s, list, count, GROUP_CUB, "cub", 0);
+    for (unsigned p = 0; p < PROMISES; p++) count = add(s, list, count, GROUP_CUB, promises[p], p);
     count = add(s, list, count, GROUP_THRUST, "thrust", 0);
     for (uint32_t row = 0; row < cr_ladder_count(); row++)
         count = add(s, list, count, GROUP_LADDER, cr_ladder_at(row)->name, row);
@@ -173,7 +181,8 @@ static uint32_t buffers_for(uint64_t bytes) {
 typedef struct field {
     const bench_array *array;
     bench_candidate list[BENCH_MAX_CANDIDATES];
-    int count;
+    bench_candidate none[PROMISES]; /* those that this CUB lacks: rows without figures */
+    int count, nones;
 } field;
 
 static double measure(void *context, int which) {
@@ -185,35 +194,43 @@ static double speed_of(const field *f, const bench_race *race, int which) {
     return (double)f->array->bytes / bench_race_of(race, which).median / 1e9;
 }
 
+/* read, cub: speeds that shares are taken of. */
+static void put_row(settings *s, const bench_array *array, const bench_candidate *c, bench_spread took, double read,
+                    double cub) {
+    const double gigabytes = (double)array->bytes / 1e9;
+    bench_table_row(
+        &s->table,
+        BENCH_CELLS(CELL_TEXT("op", NULL, 0, array->ops->name),
+                    CELL_TEXT("dtype", NULL, 0, cr_dtype_name(array->dtype)), CELL_NOTE("bytes", array->bytes),
+                    CELL_TEXT("group", "group", -7, bench_group_names[c->group]),
+                    CELL_TEXT("kernel", "kernel", -24, c->name), CELL_FIGURE("us", "µs", 9, 2, took.median * 1e6),
+                    CELL_FIGURE("gb_per_s", "GB/s", 9, 1, gigabytes / took.median),
+                    CELL_FIGURE("low", "low", 9, 1, gigabytes / took.most),
+                    CELL_FIGURE("high", "high", 9, 1, gigabytes / took.least),
+                    CELL_FIGURE("of_read", "of read", 7, 3, gigabytes / took.median / read),
+                    CELL_FIGURE("to_cub", "to CUB", 7, 3, gigabytes / took.median / cub),
+                    CELL_TEXT("timed", "timed", -5,
+                              c->none       ? "-"
+                              : c->by_clock ? "clock"
+                                            : "graph"),
+                    CELL_TEXT("answer", "answer", 0, c->none ? c->none : bench_answer_names[c->answer]),
+                    CELL_NOTE("error", c->none ? NAN : c->error)));
+}
+
 static void print(settings *s, const field *f, const bench_race *race) {
     const bench_array *array = f->array;
     double read = 0, cub = NAN;
     for (int i = 0; i < f->count; i++) {
         const double speed = speed_of(f, race, i);
         if (f->list[i].group == GROUP_READ && speed > read) read = speed;
-        if (f->list[i].group == GROUP_CUB) cub = speed;
+        if (f->list[i].group == GROUP_CUB && f->list[i].variant == BENCH_RUN_TO_RUN) cub = speed;
     }
     printf("\n%s %s, %llu bytes, %u buffers\n", array->ops->name, cr_dtype_name(array->dtype),
            (unsigned long long)array->bytes, array->buffers);
     s->table.headed = false;
-    for (int i = 0; i < f->count; i++) {
-        const bench_candidate *c = &f->list[i];
-        const bench_spread took = bench_race_of(race, i);
-        const double gigabytes = (double)array->bytes / 1e9;
-        bench_table_row(
-            &s->table,
-            BENCH_CELLS(CELL_TEXT("op", NULL, 0, array->ops->name),
-                        CELL_TEXT("dtype", NULL, 0, cr_dtype_name(array->dtype)), CELL_NOTE("bytes", array->bytes),
-                        CELL_TEXT("group", "group", -7, bench_group_names[c->group]),
-                        CELL_TEXT("kernel", "kernel", -24, c->name),
-                        CELL_FIGURE("gb_per_s", "GB/s", 9, 1, gigabytes / took.median),
-                        CELL_FIGURE("low", "low", 9, 1, gigabytes / took.most),
-                        CELL_FIGURE("high", "high", 9, 1, gigabytes / took.least),
-                        CELL_FIGURE("of_read", "of read", 7, 3, gigabytes / took.median / read),
-                        CELL_FIGURE("to_cub", "to CUB", 7, 3, gigabytes / took.median / cub),
-                        CELL_TEXT("timed", "timed", -5, c->by_clock ? "clock" : "graph"),
-                        CELL_TEXT("answer", "answer", 0, bench_answer_names[c->answer]), CELL_NOTE("error", c->error)));
-    }
+    for (int i = 0; i < f->count; i++) put_row(s, array, &f->list[i], bench_race_of(race, i), read, cub);
+    const bench_spread nothing = {NAN, NAN, NAN, NAN, NAN};
+    for (int i = 0; i < f->nones; i++) put_row(s, array, &f->none[i], nothing, read, cub);
 }
 
 /* Measures all candidates over one array, and adds the wrong answers that are ours to *wrong. Not 0: the device failed. */
@@ -221,10 +238,13 @@ static int run_array(settings *s, const bench_array *array, const cr_partial *ex
     static field f;
     const unsigned all = candidates(s, f.list);
     f.array = array;
-    f.count = 0;
+    f.count = f.nones = 0;
     for (unsigned i = 0; i < all; i++) {
         bench_candidate *c = &f.list[i];
-        if (!bench_exists(array, c)) continue;
+        if (!bench_exists(array, c)) {
+            if (c->none) f.none[f.nones++] = *c;
+            continue;
+        }
         if (bench_judge(&gpu, array, c, exact)) return -1;
         *wrong += c->answer == ANSWER_WRONG && (c->group == GROUP_FOLD || c->group == GROUP_LADDER);
         f.list[f.count++] = *c;
@@ -242,7 +262,7 @@ static int run_array(settings *s, const bench_array *array, const cr_partial *ex
 static int measure_dtype(settings *s, cr_dtype dtype, int *wrong) {
     uint64_t size = cr_dtype_size(dtype), known = 0;
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
-    uint32_t families = floats ? CR_FAM_SUMABS : 0; /* for the bound */
+    uint32_t families = floats ? CR_FAM_SUMABS | cr_op_needs(CR_OP_NORMINF, dtype) : 0; /* for bounds */
     for (unsigned o = 0; o < s->op_count; o++) families |= bench_families(&s->ops[o], dtype);
     if (bench_gpu_fill(&gpu, dtype, s->bits || !floats)) return -1;
     static cr_partial exact;
@@ -267,12 +287,13 @@ static int measure_dtype(settings *s, cr_dtype dtype, int *wrong) {
 /* 0, or the status to end with. */
 static int begin_table(settings *s, int argc, char **argv) {
     char more[320];
-    snprintf(more, sizeof more, "%s, %u multiprocessors, %.0f MiB of L2", gpu.name, gpu.multiprocessors,
-             (double)gpu.l2_bytes / (1 << 20));
+    snprintf(more, sizeof more, "%s, %u multiprocessors, %.0f MiB of L2, CUB of CCCL %d.%d.%d", gpu.name,
+             gpu.multiprocessors, (double)gpu.l2_bytes / (1 << 20), gpu.cccl / 1000000, gpu.cccl / 1000 % 1000,
+             gpu.cccl % 1000);
     return bench_table_open(
         &s->table, argc, argv, more,
         BENCH_CELLS(CELL_TEXT("gpu", NULL, 0, gpu.name), CELL_NOTE("multiprocessors", gpu.multiprocessors),
-                    CELL_NOTE("l2_bytes", gpu.l2_bytes), CELL_NOTE("cuda", CUDART_VERSION),
+                    CELL_NOTE("l2_bytes", gpu.l2_bytes), CELL_NOTE("cuda", CUDART_VERSION), CELL_NOTE("cccl", gpu.cccl),
                     CELL_NOTE("rounds", s->rounds), CELL_TEXT("data", NULL, 0, s->bits ? "bits" : "normal")));
 }
 

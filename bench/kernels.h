@@ -19,6 +19,7 @@ typedef struct bench_ops {
 typedef struct bench_gpu {
     char name[256];
     unsigned multiprocessors;
+    int cccl;    /* version of CUB's headers, as CCCL_VERSION */
     bool follow; /* folds may begin while the one before them ends */
     uint64_t l2_bytes;
     void *stream, *begin, *end; /* cudaStream_t, cudaEvent_t */
@@ -38,15 +39,17 @@ typedef struct bench_gpu {
 typedef enum bench_group { GROUP_READ, GROUP_FOLD, GROUP_CUB, GROUP_THRUST, GROUP_LADDER, GROUP_COUNT } bench_group;
 extern const char *const bench_group_names[GROUP_COUNT];
 
-typedef enum bench_answer { ANSWER_NONE, ANSWER_EXACT, ANSWER_BOUND, ANSWER_WRONG } bench_answer;
+/* VARIES: within the bound, with other bits from run to run; of a peer that promises none. */
+typedef enum bench_answer { ANSWER_NONE, ANSWER_EXACT, ANSWER_BOUND, ANSWER_VARIES, ANSWER_WRONG } bench_answer;
 extern const char *const bench_answer_names[];
 
 typedef struct bench_candidate {
     bench_group group;
     const char *name;
-    unsigned variant;
-    bool by_clock; /* the host takes part: timed call by call, not inside a graph */
-    void *graph;   /* cudaGraphExec_t */
+    unsigned variant; /* of a read loop or a row of the ladder; of CUB a bench_promise */
+    const char *none; /* why this machine's CUB has none; NULL: it has, or there is none of that kind at all */
+    bool by_clock;    /* the host takes part: timed call by call, not inside a graph */
+    void *graph;      /* cudaGraphExec_t */
     bench_answer answer;
     double error; /* relative, of the answer */
 } bench_candidate;

@@ -19,6 +19,21 @@ bool bench_cub_has(cr_op op, cr_dtype dtype);
  * the value. */
 int bench_cub(cr_op op, cr_dtype dtype, void *temp, size_t *bytes, const void *in, void *out, uint64_t n, void *stream);
 
+/* What CUB promises of a sum's bits. */
+typedef enum bench_promise {
+    BENCH_RUN_TO_RUN,    /* the same in every run on a GPU: bench_cub, which is asked for nothing */
+    BENCH_GPU_TO_GPU,    /* the same on every GPU */
+    BENCH_NOT_GUARANTEED /* none */
+} bench_promise;
+
+/* CCCL_VERSION of its headers: 3002001 is 3.2.1. */
+int bench_cub_version(void);
+/* NULL, or a sentence: these headers have no sums with a requirement. */
+const char *bench_require_lacks(void);
+/* The same as bench_cub, of the sum of f32 or f64 with a promise other than BENCH_RUN_TO_RUN. */
+int bench_require(bench_promise promise, cr_dtype dtype, void *temp, size_t *bytes, const void *in, void *out,
+                  uint64_t n, void *stream);
+
 /* Sums of f32, segment i from offsets[i] to offsets[i + 1]; all in device memory. */
 int bench_cub_segments(void *temp, size_t *bytes, const void *in, void *out, uint32_t segments, const int *offsets,
                        void *stream);

@@ -13,7 +13,7 @@
 #include "bench/kernels.h"
 #include "bench/kernels_peer.h"
 
-enum { EXACT_PIECE = 32 << 20, FLUSH_VARIANT = 2, CALLS = 4 };
+enum { EXACT_PIECE = 32 << 20, FLUSH_VARIANT = 2, CALLS = 4, RUNS = 8 };
 
 static int told(int failure, const char *what) {
     if (failure != cudaSuccess)
@@ -32,6 +32,7 @@ int bench_gpu_open(bench_gpu *gpu, uint64_t largest) {
     if (f) return f;
     snprintf(gpu->name, sizeof gpu->name, "%s", found.name);
     gpu->multiprocessors = (unsigned)found.multiProcessorCount;
+    gpu->cccl = bench_cub_version();
     gpu->l2_bytes = (uint64_t)found.l2CacheSize;
     gpu->flush_bytes = 4 * gpu->l2_bytes > (256u << 20) ? 4 * gpu->l2_bytes : 256u << 20;
     if (!f) f = told((int)cudaMemGetInfo(&available, &total), "memory");
@@ -103,26 +104,42 @@ static int enqueue_fold(bench_gpu *gpu, const bench_array *array, const void *da
     return f;
 }
 
+static int call_cub(bench_gpu *gpu, const bench_array *array, const bench_candidate *c, const void *data, void *temp,
+                    size_t *bytes) {
+    if (c->variant == BENCH_RUN_TO_RUN)
+        return bench_cub(op_of(array), array->dtype, temp, bytes, data, gpu->out, array->n, gpu->stream);
+    return bench_require((bench_promise)c->variant, array->dtype, temp, bytes, data, gpu->out, array->n, gpu->stream);
+}
+
 static int enqueue(bench_gpu *gpu, const bench_array *array, const bench_candidate *c, const void *data) {
     if (c->group == GROUP_READ)
         return bench_read(c->variant, data, array->bytes, gpu->out, gpu->multiprocessors, gpu->stream);
     if (c->group == GROUP_FOLD) return enqueue_fold(gpu, array, data);
-    if (c->group == GROUP_CUB)
-        return bench_cub(op_of(array), array->dtype, gpu->temp, &gpu->temp_bytes, data, gpu->out, array->n,
-                         gpu->stream);
+    if (c->group == GROUP_CUB) return call_cub(gpu, array, c, data, gpu->temp, &gpu->temp_bytes);
     const cr_ladder_job job = {c->name, op_of(array), array->dtype, data, array->n};
     return cr_ladder_enqueue(gpu->ladder, &job, gpu->stream, NULL) == CR_OK ? 0 : cudaErrorUnknown;
 }
 
 /* Room for CUB's temporary storage. */
-static int reserve_cub(bench_gpu *gpu, const bench_array *array) {
+static int reserve_cub(bench_gpu *gpu, const bench_array *array, const bench_candidate *c) {
     size_t bytes = 0;
-    int f = bench_cub(op_of(array), array->dtype, NULL, &bytes, gpu->arena, gpu->out, array->n, gpu->stream);
+    int f = call_cub(gpu, array, c, gpu->arena, NULL, &bytes);
     if (f || bytes <= gpu->temp_bytes) return f;
     cudaFree(gpu->temp);
     gpu->temp = NULL;
     gpu->temp_bytes = bytes;
     return (int)cudaMalloc(&gpu->temp, bytes);
+}
+
+/* Sums with a requirement: of the types that CUB adds in an order that matters. */
+static bool may_require(const bench_array *array, const bench_candidate *c) {
+    return single(array) && c->variant != BENCH_RUN_TO_RUN && op_of(array) == CR_OP_SUM &&
+           (array->dtype == CR_F32 || array->dtype == CR_F64);
+}
+
+static bool has_cub(const bench_array *array, const bench_candidate *c) {
+    if (c->variant == BENCH_RUN_TO_RUN) return single(array) && bench_cub_has(op_of(array), array->dtype);
+    return may_require(array, c) && bench_require_lacks() == NULL;
 }
 
 /* Whether there is such a kernel for this array at all. */
@@ -137,7 +154,7 @@ static bool exists(const bench_array *array, const bench_candidate *c) {
             return cr_fold_launchers(array->dtype, bench_families(array->ops, array->dtype), bench_wants(array->ops),
                                      launchers, &count, NULL) == CR_OK;
         case GROUP_CUB:
-            return single(array) && bench_cub_has(op, array->dtype);
+            return has_cub(array, c);
         case GROUP_THRUST:
             return single(array) && bench_thrust_has(op, array->dtype);
         case GROUP_LADDER:
@@ -152,6 +169,7 @@ bool bench_exists(const bench_array *array, bench_candidate *c) {
     c->answer = ANSWER_NONE;
     c->error = 0;
     c->graph = NULL;
+    c->none = c->group == GROUP_CUB && may_require(array, c) ? bench_require_lacks() : NULL;
     return exists(array, c);
 }
 
@@ -239,10 +257,29 @@ static int judge_fold(bench_gpu *gpu, const bench_array *array, bench_candidate 
     return 0;
 }
 
+/* Several runs over the same elements: each is judged, and all give the same bits, unless CUB promises none. */
+static int judge_cub(bench_gpu *gpu, const bench_array *array, bench_candidate *c, const cr_partial *exact) {
+    uint64_t out[2] = {0, 0}, first[2] = {0, 0};
+    bool same = true;
+    int f = reserve_cub(gpu, array, c);
+    for (int run = 0; run < RUNS && f == 0 && c->answer != ANSWER_WRONG; run++) {
+        f = (int)cudaMemsetAsync(gpu->out, 0, sizeof out, stream_of(gpu));
+        if (f == 0) f = enqueue(gpu, array, c, gpu->arena);
+        if (f == 0) f = (int)cudaStreamSynchronize(stream_of(gpu));
+        if (f == 0) f = (int)cudaMemcpy(out, gpu->out, sizeof out, cudaMemcpyDeviceToHost);
+        if (f == 0) bench_compare(exact, op_of(array), out, array->dtype, c);
+        if (run == 0) memcpy(first, out, sizeof out);
+        same = same && memcmp(first, out, sizeof out) == 0;
+    }
+    if (!same && c->answer != ANSWER_WRONG)
+        c->answer = c->variant == BENCH_NOT_GUARANTEED ? ANSWER_VARIES : ANSWER_WRONG;
+    return f;
+}
+
 int bench_judge(bench_gpu *gpu, const bench_array *array, bench_candidate *c, const cr_partial *exact) {
     uint64_t out[2] = {0, 0};
     if (c->group == GROUP_READ) return 0;
-    if (c->group == GROUP_CUB && told(reserve_cub(gpu, array), c->name)) return 1;
+    if (c->group == GROUP_CUB) return told(judge_cub(gpu, array, c, exact), c->name);
     if (c->group == GROUP_FOLD) return told(judge_fold(gpu, array, c, exact), c->name);
     if (c->group == GROUP_LADDER) {
         const cr_ladder_job job = {c->name, op_of(array), array->dtype, gpu->arena, array->n};
@@ -259,9 +296,8 @@ int bench_judge(bench_gpu *gpu, const bench_array *array, bench_candidate *c, co
             bench_compare(exact, op_of(array), value.bytes, value.dtype, c);
         return 0;
     }
-    int f = c->group == GROUP_THRUST ? call_once(gpu, array, c, gpu->arena, out) : enqueue(gpu, array, c, gpu->arena);
+    int f = call_once(gpu, array, c, gpu->arena, out);
     if (f == 0) f = (int)cudaStreamSynchronize(stream_of(gpu));
-    if (f == 0 && c->group == GROUP_CUB) f = (int)cudaMemcpy(out, gpu->out, sizeof out, cudaMemcpyDeviceToHost);
     if (f == 0) bench_compare(exact, op_of(array), out, array->dtype, c);
     return told(f, c->name);
 }

@@ -22,6 +22,8 @@ SAMPLE = {"gpu": "Some <GPU> & more", "machine": "m", "command": "c", "rows":
           [row("read", "tiles", n, 400.0 * n / 4096, answer="") for n in (4096, 8192)] +
           [row("read", "runs", n, 300.0 * n / 4096, answer="") for n in (4096, 8192)] +
           [row("cub", "cub", n, 100.0 * n / 4096, answer="WRONG") for n in (4096, 8192)] +
+          [row("cub", "gpu_to_gpu", n, 25.0 * n / 4096, answer="within bound") for n in (4096, 8192)] +
+          [dict(row("cub", "not_guaranteed", 8192, 0.0, answer="none: CCCL 3.0"), gb_per_s=None, low=None, high=None)] +
           [row("ladder", "v0_baseline", n, 50.0 * n / 4096) for n in (4096, 8192)] +
           [row("fold", "cured", 4096, 7.0, "mean+var", "f64")]}
 
@@ -60,16 +62,16 @@ class PlotBench(unittest.TestCase):
         self.assertIn("sum of f32, 8 KiB", texts)
         self.assertNotIn("runs", texts, "only the best read loop is drawn")
         self.assertEqual([t for t in texts if t.endswith("GB/s") or "wrong" in t],
-                         ["200 GB/s  (wrong answer)", "100 GB/s", "800 GB/s"])
+                         ["200 GB/s  (wrong answer)", "50 GB/s", "100 GB/s", "800 GB/s"])
         bars = [float(r.get("width")) for r in root.iter(SVG + "rect") if r.get("height") == "16"]
-        self.assertEqual(3, len(bars))
-        self.assertAlmostEqual(2, bars[0] / bars[1], 1)
-        self.assertAlmostEqual(4, bars[2] / bars[0], 1)
+        self.assertEqual(4, len(bars), "what that CUB lacks is not drawn")
+        self.assertAlmostEqual(2, bars[0] / bars[2], 1)
+        self.assertAlmostEqual(4, bars[3] / bars[0], 1)
 
     def test_lines(self):
         self.plot(SAMPLE, "--dtype", "f32")
         root = ElementTree.fromstring(self.read("out/sizes-sum-f32.svg"))
-        self.assertEqual(6, len(list(root.iter(SVG + "circle"))))
+        self.assertEqual(8, len(list(root.iter(SVG + "circle"))))
         self.assertEqual({"4 K", "8 K"}, {t.text for t in root.iter(SVG + "text")} & {"4 K", "8 K"})
 
     def test_same_figures_same_file(self):
@@ -85,7 +87,7 @@ class PlotBench(unittest.TestCase):
             return done.stdout.strip().split("\n")
         self.plot(SAMPLE)
         self.assertEqual(["| kernel | 4 KiB | 8 KiB | answer |", "| --- | --- | --- | --- |", "| cub | 100 | 200 | WRONG |",
-                          "| v0_baseline | 50.0 | 100 | exact |", "| best read loop | 400 | 800 |  |"], lines()[2:])
+                          "| gpu_to_gpu | 25.0 | 50.0 | within bound |", "| v0_baseline | 50.0 | 100 | exact |", "| best read loop | 400 | 800 |  |"], lines()[2:])
         self.assertIn("| v0_baseline | 0.50 | 0.50 | exact |", lines("--of-cub"))
 
     def test_classes(self):
