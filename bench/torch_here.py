@@ -87,6 +87,69 @@ def keys():
     torch.cuda.empty_cache()
 
 
+def strictly(call):
+    """What the call answers under torch's deterministic algorithms; the sentence with which torch refuses it."""
+    torch.use_deterministic_algorithms(True)
+    try:
+        return call()
+    except RuntimeError as error:
+        if "determinis" not in str(error):
+            raise
+        return str(error).split(". ")[0]
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def twice(name, make):
+    """How the bits of two runs differ, and how they do under deterministic algorithms."""
+    told = []
+    for way, run in (("as it comes", lambda call: call()), ("deterministic", strictly)):
+        answers = run(make), run(make)
+        told.append("%s: %s" % (way, answers[0] if isinstance(answers[0], str) else "%d of %d differ" % (
+            (answers[0] != answers[1]).sum().item(), answers[0].numel())))
+    print("%42s%s, two runs: %s" % ("", name, "; ".join(told)), flush=True)
+
+
+def deterministic():
+    """What torch's deterministic algorithms cost, of those that they change, and cured by key, which is exact. sum is the same either way."""
+    n = 1 << 28
+    values = torch.randn(n, device="cuda")
+    host = values.cpu().numpy()
+
+    def both(call):
+        ways = {"torch": on_gpu(call, rounds=3, calls=1)}
+        strict = strictly(lambda: on_gpu(call, rounds=3, calls=1))
+        return ways | ({"deterministic": strict} if isinstance(strict, tuple) else {})
+
+    for groups in (1 << 20, 1024, 16):
+        key = torch.randint(groups, (n,), device="cuda", dtype=torch.int32)
+        wide = key.long()
+        mine, theirs = torch.zeros(groups, device="cuda", dtype=torch.float64), torch.zeros(groups, device="cuda")
+        true = torch.from_numpy(cured.sum(host, keys=key.cpu().numpy(), groups=groups)).cuda()
+        assert torch.equal(cured.sum(values, keys=key, groups=groups, out=mine), true)
+        exact = {"cured": on_gpu(lambda i: cured.sum(values, keys=key, groups=groups, out=mine), rounds=5, calls=4)}
+        for name, call in (("index_add_", lambda i: theirs.index_add_(0, key, values)),
+                           ("scatter_add_", lambda i: theirs.scatter_add_(0, wide, values))):
+            tell("%s of 2^28 f32, %d keys" % (name, groups), **exact, **both(call))
+
+        def made():
+            return torch.zeros(groups, device="cuda").index_add_(0, key, values)
+
+        twice("index_add_", made)
+        off = strictly(made)
+        print("%42sdeterministic, off the exact sums rounded: %d of %d, by %.2g at most; cured: none" % (
+            "", (off != true.float()).sum().item(), groups, ((off - true).abs() / true.abs()).max().item()), flush=True)
+        del key, wide
+        torch.cuda.empty_cache()
+    mine, theirs = torch.zeros((), device="cuda"), torch.zeros((), device="cuda")
+    tell("sum of 1 GiB of f32, out=", cured=on_gpu(lambda i: cured.sum(values, out=mine)),
+         **both(lambda i: torch.sum(values, dim=0, out=theirs)))
+    whole = torch.empty_like(values)
+    tell("cumsum of 1 GiB of f32, out=", **both(lambda i: torch.cumsum(values, 0, out=whole)))
+    twice("cumsum", lambda: torch.cumsum(values, 0))
+    torch.cuda.empty_cache()
+
+
 def calls():
     own = torch.zeros(1 << 20, device="cuda")
 
@@ -264,11 +327,11 @@ def state(gib):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--gib", type=float, default=14)
-    parser.add_argument("--parts", default="calls,graphs,norms,many,masks,ranks,keys,state")
+    parser.add_argument("--parts", default="calls,graphs,norms,many,masks,ranks,keys,deterministic,state")
     words = parser.parse_args()
     print("%s, torch %s, cured %s" % (torch.cuda.get_device_name(), torch.__version__, cured.__version__), flush=True)
     for part in words.parts.split(","):
-        {"calls": calls, "graphs": graphs, "norms": norms, "many": many, "masks": masks, "ranks": ranks, "keys": keys, "state": lambda: state(words.gib)}[part]()
+        {"calls": calls, "graphs": graphs, "norms": norms, "many": many, "masks": masks, "ranks": ranks, "keys": keys, "deterministic": deterministic, "state": lambda: state(words.gib)}[part]()
 
 
 if __name__ == "__main__":
