@@ -63,6 +63,8 @@ typedef struct cli_options {
     uint32_t days;                         /* of a token; 0: for ever, or until */
     const char *until, *may, *limits;      /* of a token; NULL: not given */
     const char *manifest, *check, *filter; /* of weights; NULL: not given */
+    const char *column, *delimiter;        /* of text; NULL: not given */
+    bool text, header;
     bool finite, method_given;
     double shares[CURED_MAX_OPS]; /* of --q; once the ops are known, of each op that takes one, by its place */
     size_t share_count;           /* given; 0: none */
@@ -297,6 +299,16 @@ void cli_segments_layout(const cli_segments *segments, cli_layout *layout);
  * is filled if there is an axis. */
 int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count, cured_call **call,
                cured_dtype *dtype, cli_layout *layout);
+
+/* column.c: the same of a column of text: *dtype is CURED_I64 where it has integers alone, or CURED_F64. */
+int cli_reduce_text(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count, cured_call **call,
+                    cured_dtype *dtype);
+/* Whether the options of --text go together, and with the others. */
+int cli_text_check(const cli_options *o);
+
+struct stat;
+/* open.c: opens a file, or of "-" standard input; *archive: it is the .npz of "a.npz:x". *name: for sentences. */
+int cli_open(const char *file, const char **name, int *fd, bool *archive, struct stat *st);
 
 /* What the file of o holds, told from its first bytes. */
 typedef struct cli_look {

@@ -67,23 +67,18 @@ static int take_member(const cli_options *o, struct input *in) {
 }
 
 static int open_input(const cli_options *o, struct input *in) {
-    bool standard = strcmp(o->file, "-") == 0, archive = false;
-    in->name = standard ? "standard input" : o->file;
-    in->fd = standard ? STDIN_FILENO : npz_open(o->file, &archive);
-    if (in->fd < 0)
-        return cli_fail(errno == EACCES || errno == EPERM ? EXIT_DENIED : EXIT_NOINPUT, "cannot open %s: %s", in->name,
-                        strerror(errno));
     struct stat st;
-    if (fstat(in->fd, &st) != 0) return cli_fail(EXIT_IO, "cannot examine %s: %s", in->name, strerror(errno));
-    if (S_ISDIR(st.st_mode)) return cli_fail(EXIT_NOINPUT, "%s is a directory, not a file", in->name);
+    bool archive;
+    int code = cli_open(o->file, &in->name, &in->fd, &archive, &st);
+    if (code != EXIT_OK) return code;
     /* A size of 0 may be untrue (/proc, some FUSE): such a file is read until it ends, as a stream. */
-    in->plain = S_ISREG(st.st_mode) && !standard;
+    in->plain = S_ISREG(st.st_mode) && strcmp(o->file, "-") != 0;
     in->regular = in->plain && (st.st_size > 0 || o->via == VIA_DESCRIPTOR);
     in->size = in->regular ? (uint64_t)st.st_size : 0;
     in->sized = in->regular;
     if (archive && !in->regular)
         return cli_fail(EXIT_DATA, "%s: the archive is no regular file: its directory is at its end", in->name);
-    int code = archive ? take_member(o, in) : EXIT_OK;
+    code = archive ? take_member(o, in) : EXIT_OK;
     if (code == EXIT_OK && o->via == VIA_DESCRIPTOR && !in->regular)
         return cli_fail(EXIT_USAGE, "--via descriptor wants a regular file%s, which %s is not",
                         archive ? " or an array that is not deflated" : "", in->name);
@@ -469,6 +464,7 @@ int cli_look_at(const cli_options *o, const cured_op *ops, size_t op_count, cli_
 
 int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count, cured_call **call,
                cured_dtype *dtype, cli_layout *layout) {
+    if (o->text) return cli_reduce_text(o, conn, ops, op_count, call, dtype);
     struct input in = {.fd = -1};
     cured_options options = o->call;
     cured_keys keys;

@@ -13,7 +13,14 @@ struct total {
     uint8_t bytes[CURED_PARTIAL_BYTES];
     size_t len, files; /* files in it; 0: none yet */
     uint64_t first;    /* of the next file */
+    cured_dtype dtype; /* of those in it */
 };
+
+static int not_one_array(const cli_options *o, cured_dtype dtype, cured_dtype before) {
+    return cli_fail(EXIT_DATA, "%s holds %s, the files before it %s: they are not one array%s", o->file,
+                    cured_dtype_name(dtype), cured_dtype_name(before),
+                    o->text ? " (--dtype f64 rounds every number to f64)" : "");
+}
 
 static int merge_failed(const char *name, const cured_error *error) {
     return cli_fail(error->code == CURED_RESOURCE_EXHAUSTED ? EXIT_AGAIN : EXIT_DATA, "%s: %s (%s)", name, error->text,
@@ -38,7 +45,7 @@ static int print_partial(const cli_options *o, const cured_op *ops, size_t op_co
 
 /* The line of one file whose partial has come, and its share of the total. */
 static int add_partial(const cli_options *o, const cured_op *ops, size_t op_count, const cured_call *call,
-                       struct total *total) {
+                       cured_dtype dtype, struct total *total) {
     cured_error error;
     size_t bytes;
     uint64_t count = 0;
@@ -46,9 +53,11 @@ static int add_partial(const cli_options *o, const cured_op *ops, size_t op_coun
     cured_bytes both[] = {{partial, bytes}, {total->bytes, total->len}};
     int code = print_partial(o, ops, op_count, partial, bytes, o->file, &count);
     size_t len = sizeof total->bytes;
+    if (total->files != 0 && dtype != total->dtype) return not_one_array(o, dtype, total->dtype);
     if (cured_partial_merge(both, total->files != 0 ? 2 : 1, total->bytes, &len, &error) != CURED_OK)
         return merge_failed(o->file, &error);
     total->len = len;
+    total->dtype = dtype;
     total->files++;
     total->first += count;
     return code;
@@ -61,7 +70,7 @@ static int run_one(const cli_options *o, cured_conn *conn, const cured_op *ops, 
     int code = cli_reduce(o, conn, ops, op_count, &call, type, &layout);
     if (code != EXIT_OK) return code;
     if (total != NULL) {
-        code = add_partial(o, ops, op_count, call, total);
+        code = add_partial(o, ops, op_count, call, *type, total);
         if (o->timing) cli_print_timing(call);
     } else {
         const cli_answer answer = {.call = call, .dtype = *type, .count = cured_call_count(call), .file = o->file};
@@ -83,9 +92,7 @@ static int run_ranked(const cli_options *o, cured_conn *conn, const cured_op *op
         if (code == EXIT_OK) code = result;
         if (result == EXIT_CONNECT || result == EXIT_PROTOCOL) break;
         if (result == EXIT_OK && first == CURED_DTYPE_DEFAULT) first = type;
-        if (code == EXIT_OK && type != first)
-            code = cli_fail(EXIT_DATA, "%s holds %s, the files before it %s: they are not one array", one.file,
-                            cured_dtype_name(type), cured_dtype_name(first));
+        if (code == EXIT_OK && type != first) code = not_one_array(&one, type, first);
     }
     if (code == EXIT_OK) return cli_search_total(o, conn, first, ops, op_count);
     cli_warn("no total: a file is missing in it");

@@ -30,7 +30,7 @@ static bool number(const char *text, uint64_t *out) {
     return true;
 }
 
-/* Options that are taken as they are. cmd_token reads until, may and limits. */
+/* Options that are taken as they are. cmd_token reads until, may and limits, column.c column and delimiter. */
 #define SET_TEXT(name)                                         \
     static int set_##name(cli_options *o, const char *value) { \
         o->name = value;                                       \
@@ -47,6 +47,8 @@ SET_TEXT(limits)
 SET_TEXT(manifest)
 SET_TEXT(check)
 SET_TEXT(filter)
+SET_TEXT(column)
+SET_TEXT(delimiter)
 
 #define SET_FLAG(name, member)                                 \
     static int set_##name(cli_options *o, const char *value) { \
@@ -55,6 +57,8 @@ SET_TEXT(filter)
         return EXIT_OK;                                        \
     }
 SET_FLAG(keepdims, keepdims)
+SET_FLAG(text, text)
+SET_FLAG(header, header)
 SET_FLAG(local, local)
 SET_FLAG(raw, raw)
 SET_FLAG(finite, finite)
@@ -381,7 +385,8 @@ static int check_together(const cli_options *o, bool reduces, bool merge) {
         return cli_fail(EXIT_USAGE, "--json goes with neither --output nor --partial");
     if (arrays && !o->call.partial && o->output != NULL && o->op_count != 1 && strstr(o->output, "{op}") == NULL)
         return cli_fail(EXIT_USAGE, "--output is '%s', must hold {op} when there are several ops", o->output);
-    return o->call.partial ? cli_check_binary(o->output) : EXIT_OK;
+    const int code = cli_text_check(o);
+    return code == EXIT_OK && o->call.partial ? cli_check_binary(o->output) : code;
 }
 
 /* Options of other commands: whoever gives one expects something of it. */

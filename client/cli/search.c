@@ -72,6 +72,7 @@ typedef struct total {
     cured_conn *conn;
     cured_op op;
     uint64_t elements;
+    cured_dtype dtype;
 } total;
 
 static int count_files(void *user, const cured_bytes *asked, uint64_t *counts, size_t count) {
@@ -82,13 +83,14 @@ static int count_files(void *user, const cured_bytes *asked, uint64_t *counts, s
         cli_options one = *t->o;
         cured_dtype dtype;
         one.file = t->o->files[i];
+        if (one.text) one.dtype = t->dtype; /* known by now */
         code = cli_search_count(&one, t->conn, t->op, asked, counts, count, &t->elements, &dtype);
     }
     return code;
 }
 
 int cli_search_total(const cli_options *o, cured_conn *conn, cured_dtype dtype, const cured_op *ops, size_t op_count) {
-    total t = {o, conn, ops[0], 0};
+    total t = {o, conn, ops[0], 0, dtype};
     cured_values *values;
     int code = cli_search_run(o, dtype, ops, op_count, count_files, &t, &values);
     if (code != EXIT_OK) return code;
