@@ -90,6 +90,15 @@ static void give_up(column *c, int side) {
     c->calls[side] = NULL;
 }
 
+/* Lets the call end whose type the column has not. A daemon would log one that is cancelled as failed; medians are dear. */
+static void let_end(column *c, int side) {
+    if (c->calls[side] != NULL && !cli_goes_by_rank(c->o)) {
+        cured_stream_end(c->calls[side], NULL);
+        cured_wait(c->calls[side], NULL);
+    }
+    give_up(c, side);
+}
+
 static void begin_call(column *c, int side, const cured_options *options) {
     static const cured_dtype dtypes[SIDES] = {CURED_I64, CURED_F64};
     if (cured_reduce_stream_begin(c->conn, dtypes[side], c->ops, c->op_count, CURED_UNKNOWN_LENGTH, options,
@@ -111,7 +120,7 @@ static bool is_open(const column *c, int side) { return c->calls[side] != NULL &
 static void give(column *c, const text_values *v) {
     const void *values[SIDES] = {v->integers, v->reals};
     if (!c->begun) begin_calls(c, v->whole);
-    if (!v->whole) give_up(c, INTEGERS);
+    if (!v->whole) let_end(c, INTEGERS);
     for (int side = 0; side < SIDES && v->count != 0; side++)
         if (is_open(c, side)) cured_stream_write(c->calls[side], values[side], v->count * sizeof *v->reals, NULL);
     for (int side = 0; side < SIDES; side++)
@@ -148,7 +157,7 @@ static int pump(column *c, bool *whole) {
 static int finish(column *c, bool whole, cured_call **call) {
     const int side = whole ? INTEGERS : REALS;
     cured_error error = c->errors[side];
-    give_up(c, whole ? REALS : INTEGERS);
+    let_end(c, whole ? REALS : INTEGERS);
     if (c->calls[side] == NULL) return cli_call_failed(c->o, c->conn, &error, c->name);
     cured_stream_end(c->calls[side], NULL);
     if (cured_wait(c->calls[side], &error) != CURED_OK) return cli_call_failed(c->o, c->conn, &error, c->name);
