@@ -5,9 +5,44 @@
 
 #include "base/metrics.h"
 #include "base/range.h"
+#include "engine/memory/bulk.h"
 #include "engine/memory/origin.h"
 
 enum { STEP_BYTES = 4 * 1024 * 1024, SLOW_BYTES = 256 * 1024 }; /* others' turns come between two */
+
+static void use(cr_extra *extra) { atomic_fetch_add_explicit(&extra->uses, 1, memory_order_relaxed); }
+
+void cr_extra_release(cr_extra *extra) {
+    if (atomic_fetch_sub_explicit(&extra->uses, 1, memory_order_acq_rel) != 1) return;
+    free(extra->data);
+    free(extra);
+}
+
+static bool empty(cr_held *held) {
+    cr_extra *extra = cr_container(held, cr_extra, held);
+    const bool more = cr_bulk_step(extra->data, &held->left);
+    if (!more) extra->data = NULL;
+    return more;
+}
+
+static void empty_run(cr_file_task *task) {
+    cr_extra *extra = cr_container(task, cr_extra, task);
+    if (empty(&extra->held))
+        cr_files_submit(extra->files, task, task->pool);
+    else
+        extra->told(extra);
+}
+
+void cr_extra_empty(cr_extra *extra, cr_files *files, uint64_t user, uint64_t client) {
+    extra->files = files;
+    extra->task =
+        (cr_file_task){.run = empty_run, .user = user, .client = client, .bytes = CR_BULK_STEP_BYTES, .large = true};
+    cr_waiting_init(&extra->task.waiting);
+    use(extra);
+    cr_files_submit(files, &extra->task, CR_FILES_LOCAL);
+}
+
+static void job_lets_go(cr_held *held) { cr_extra_release(cr_container(held, cr_extra, held)); }
 
 cr_extra *cr_extra_new(uint64_t bytes, const char *name) {
     cr_extra *extra = calloc(1, sizeof *extra);
@@ -18,6 +53,7 @@ cr_extra *cr_extra_new(uint64_t bytes, const char *name) {
         return NULL;
     }
     extra->bytes = bytes;
+    extra->held = (cr_held){.release = job_lets_go, .empty = empty, .left = bytes};
     extra->name = name;
     extra->error.code = CR_OK;
     extra->own.descriptor = -1;
@@ -27,19 +63,9 @@ cr_extra *cr_extra_new(uint64_t bytes, const char *name) {
     return extra;
 }
 
-static void use(cr_extra *extra) { atomic_fetch_add_explicit(&extra->uses, 1, memory_order_relaxed); }
-
-void cr_extra_release(cr_extra *extra) {
-    if (atomic_fetch_sub_explicit(&extra->uses, 1, memory_order_acq_rel) != 1) return;
-    free(extra->data);
-    free(extra);
-}
-
-static void job_lets_go(cr_held *held) { cr_extra_release(cr_container(held, cr_extra, held)); }
-
 void cr_extra_hold(cr_extra *extra, cr_job *job) {
     use(extra);
-    extra->held = (cr_held){job->held, job_lets_go};
+    extra->held.next = job->held;
     job->held = &extra->held;
 }
 

@@ -4,7 +4,8 @@
  * fold waits for a file or faults on a mapping that is cut:
  *
  *   cr_extra_new ──► filled by its owner                         cr_extra_release ──► freed with its last use
- *       └─ cr_extra_read ──► on files threads ──► told, on one of them
+ *       ├─ cr_extra_read ──► on files threads ──► told, on one of them
+ *       └─ cr_extra_empty, of a large one, likewise
  *
  * Thread: new, read and release on any; told runs on a files thread. Owner: its uses: the call, the job, and the reading. */
 #ifndef CURED_ENGINE_EXTRA_H
@@ -18,7 +19,7 @@ typedef struct cr_extra {
     cr_held held;     /* by its job, which has a use */
     const char *name; /* in sentences */
     uint8_t *data;
-    uint64_t bytes;
+    uint64_t bytes; /* held.left of them are still in memory */
     uint64_t came;  /* the owner's; of one that is read all or nothing */
     cr_error error; /* why it could not be read: from told on */
 
@@ -58,5 +59,7 @@ void cr_extra_read(cr_extra *extra, const cr_extra_source *source);
 /* The job reads it from now on, and lets go of it when it is freed. */
 void cr_extra_hold(cr_extra *extra, cr_job *job);
 void cr_extra_release(cr_extra *extra);
+/* Its memory goes back on a files thread, and then extra is told. No job holds it, and nobody reads it any more; it is not being read. */
+void cr_extra_empty(cr_extra *extra, cr_files *files, uint64_t user, uint64_t client);
 
 #endif

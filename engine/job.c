@@ -78,6 +78,22 @@ void cr_job_free(cr_job *job) {
     free(job);
 }
 
+uint64_t cr_job_beside_bytes(const cr_job *job) {
+    uint64_t sum = 0;
+    for (const cr_held *held = job->held; held; held = held->next) sum += held->left;
+    return sum;
+}
+
+bool cr_job_empty_step(cr_job *job) {
+    for (cr_held *held = job->held; held; held = held->next)
+        if (held->left) return held->empty(held) || held->next;
+    return false;
+}
+
+uint64_t cr_job_unwanted_bytes(const cr_job *job) {
+    return job->output_bytes + (job->axis && cr_job_axis_has_states(job->axis) ? job->axis->memory : 0);
+}
+
 void cr_segment_init(cr_segment *segment, cr_job *job, const void *data, uint64_t index) {
     *segment = (cr_segment){.job = job, .data = data, .index = index};
     cr_list_init(&segment->link);

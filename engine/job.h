@@ -33,6 +33,9 @@ typedef enum cr_job_state { CR_JOB_OPEN, CR_JOB_STOPPING, CR_JOB_DONE, CR_JOB_ST
 typedef struct cr_held {
     struct cr_held *next;
     void (*release)(struct cr_held *held);
+    /* Of a job that is DONE: gives back a step of its memory, whoever else has a use of it. True: there is more. */
+    bool (*empty)(struct cr_held *held);
+    uint64_t left; /* bytes of that memory */
 } cr_held;
 
 typedef struct cr_job {
@@ -148,6 +151,12 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families);
 /* Moves to next, which must be a legal step; asserted. Q. */
 void cr_job_move(cr_job *job, cr_job_state next);
 void cr_job_free(cr_job *job);
+/* Of a job that is DONE: the memory that its folds read beside its segments. */
+uint64_t cr_job_beside_bytes(const cr_job *job);
+/* Gives back a step of that, on a thread that may wait. True: there is more. */
+bool cr_job_empty_step(cr_job *job);
+/* Of a job that is DONE, and whose answers nobody wants any more: what else it holds, about. */
+uint64_t cr_job_unwanted_bytes(const cr_job *job);
 
 void cr_segment_init(cr_segment *segment, cr_job *job, const void *data, uint64_t index);
 

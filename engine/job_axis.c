@@ -19,6 +19,10 @@ static void piece_free(piece *p) {
     free(p);
 }
 
+bool cr_job_axis_has_states(const cr_job_axis *axis) {
+    return !cr_list_empty(&axis->pieces) || cr_job_keys_has_states(axis->keys);
+}
+
 void cr_job_axis_free(cr_job_axis *axis) {
     for (cr_list *node; (node = cr_list_pop(&axis->pieces));) piece_free(cr_container(node, piece, link));
     cr_job_keys_free(axis->keys);

@@ -134,6 +134,8 @@ cr_status cr_job_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint
 cr_status cr_job_axis_make_by_host(cr_job *job, uint64_t max_bytes, cr_error *error);
 /* From now on blocks are not cut, as axis->whole_kinds has it; of a job that nothing was offered of yet. Under the queue's lock. */
 void cr_job_axis_claim_whole(cr_job *job);
+/* Of a job that is DONE: whether it ended before all its states were answered. */
+bool cr_job_axis_has_states(const cr_job_axis *axis);
 /* For cr_job_free. */
 void cr_job_axis_free(cr_job_axis *axis);
 

@@ -22,6 +22,8 @@ typedef struct cr_job_keys cr_job_keys;
 /* What is known by key. Each worker's state is made when it first folds, and comes to have no more than so many bytes. */
 enum { CR_JOB_KEYS_STATES = 64 }; /* and there are no more of them */
 cr_job_keys *cr_job_keys_new(const cr_keys *keys, uint32_t wants, uint64_t bytes, cr_error *error);
+/* keys NULL: none are. */
+bool cr_job_keys_has_states(const cr_job_keys *keys);
 void cr_job_keys_free(cr_job_keys *keys);
 /* A claim of a job by key. */
 void cr_job_axis_fold_keys(cr_queue *queue, const cr_claim *claim, cr_error *error);

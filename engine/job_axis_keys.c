@@ -33,6 +33,8 @@ static void free_states(cr_job_keys *of) {
     of->idle = 0;
 }
 
+bool cr_job_keys_has_states(const cr_job_keys *of) { return of && of->idle; }
+
 void cr_job_keys_free(cr_job_keys *of) {
     if (!of) return;
     free_states(of);

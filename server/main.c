@@ -370,6 +370,7 @@ static void stop(daemon_state *d) {
     d->reads = !cr_reload_end(&d->reload);
     bool gone = await_jobs(d) && cr_files_stop(calls->files, FILES_STOP_MS);
     if (!gone) cr_warn("a client's file system, or a GPU, does not answer: leaving its threads behind");
+    if (gone) calls->files = NULL; /* freed */
     if (gone && calls->queue) cr_queue_close(calls->queue);
     if (gone) gone = cr_lanes_close(&calls->lanes, calls->slabs); /* or regions may still be open on its devices */
     if (!gone) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/range.h"
+#include "engine/memory/bulk.h"
 #include "server/call/call.h"
 
 typedef unsigned long long ull;
@@ -344,6 +345,19 @@ static void free_all(cr_besides *all) {
     free(all);
 }
 
+/* No job holds them, and no call: whether a files thread gives some of them back, which are large. */
+static bool empty_all(cr_besides *all) {
+    for (int kind = 0; all->calls->files && kind < CR_BESIDES; kind++) {
+        cr_beside *b = &all->each[kind];
+        if (!b->extra || b->extra->held.left < CR_BULK_BYTES) continue;
+        b->extra->owner = b;
+        b->extra->told = told;
+        all->reading++;
+        cr_extra_empty(b->extra, all->calls->files, all->ticket.user->node.key, all->client);
+    }
+    return all->reading;
+}
+
 static void was_read(cr_extra *extra) {
     cr_beside *b = extra->owner;
     cr_besides *all = b->of;
@@ -353,7 +367,7 @@ static void was_read(cr_extra *extra) {
     b->state = CR_BESIDE_THERE;
     all->reading--;
     if (!call) { /* which is over */
-        if (all->reading) return;
+        if (all->reading || empty_all(all)) return;
         cr_admit_over(&all->calls->admission, &all->ticket);
         free_all(all);
     } else if (error.code != CR_OK) {
@@ -385,13 +399,14 @@ bool cr_beside_drop(cr_call *call) {
         let_go(call->calls, call->peer, &array);
     }
     call->beside = NULL;
-    if (!all->reading) {
+    all->call = NULL;
+    all->client = call->peer->client;
+    all->ticket = call->ticket;
+    if (!all->reading && (call->job || !empty_all(all))) {
         free_all(all);
         return false;
     }
-    cr_admit_answered(&call->ticket);
-    all->ticket = call->ticket;
-    all->call = NULL;
+    cr_admit_answered(&all->ticket);
     for (int kind = 0; kind < CR_BESIDES; kind++)
         if (all->each[kind].state == CR_BESIDE_READING) atomic_store(&all->each[kind].extra->unwanted, true);
     return true;

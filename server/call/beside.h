@@ -35,9 +35,10 @@ typedef struct cr_beside {
 
 typedef struct cr_besides {
     cr_call *call;    /* NULL: it is over, while files threads still read */
-    cr_ticket ticket; /* of that call */
+    cr_ticket ticket; /* of that call, as are */
+    uint64_t client;
     cr_calls *calls;
-    uint32_t coming, reading; /* how many are */
+    uint32_t coming, reading; /* how many are; of a call that is over: read, or given back */
     uint64_t in_turn;         /* bytes of DATA that were the array's and its second's in turn */
     bool waits, ended;        /* the array that is passed waits for them; the client has ended its DATA meanwhile */
     bool parked;              /* the array's descriptor counts among those that wait */
@@ -96,7 +97,7 @@ bool cr_beside_wait(cr_call *call, const cr_array *input);
 bool cr_beside_end(cr_call *call);
 /* Bytes that were read so far. */
 uint64_t cr_beside_progress(const cr_call *call);
-/* The call goes. True: a files thread still reads, and has taken over the ticket. */
+/* The call goes. True: a files thread still reads, or gives memory back, and what is beside the array has taken over the ticket. */
 bool cr_beside_drop(cr_call *call);
 /* For the loop's turn: takes up what files threads have read. */
 void cr_beside_turn(cr_calls *calls);

@@ -12,6 +12,7 @@
 #include "server/call/beside.h"
 #include "server/call/check.h"
 #include "server/call/ranked.h"
+#include "server/call/shed.h"
 
 enum { PROGRESS_MIN_MS = 10 };
 
@@ -90,8 +91,7 @@ static void call_free(cr_call *call) {
         leave_job(call);
     } else {
         if (call->job) cr_list_remove(&call->job->done); /* while its answers are written piece by piece */
-        if (call->job) cr_job_free(call->job);
-        cr_admit_over(&calls->admission, &call->ticket);
+        cr_shed_over(calls, call->job, &call->ticket);
     }
     cr_timer_stop(&calls->timers, &call->deadline);
     cr_timer_stop(&calls->timers, &call->progress);
@@ -314,6 +314,10 @@ void cr_call_has_parts(cr_call *call) {
 
 void cr_call_folded(cr_call *call) {
     if (call->job->error.code == CR_OK && cr_ranked_again(call)) return;
+    if (!cr_shed_job(call->calls, call->job)) cr_call_shed(call);
+}
+
+void cr_call_shed(cr_call *call) {
     cr_call_move(call, CR_FOLDED, call->output);
     if (call->job->error.code != CR_OK)
         cr_call_fail(call, &call->job->error);

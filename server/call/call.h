@@ -80,6 +80,8 @@ void cr_call_window_over(cr_timer *window);
 void cr_call_fail(cr_call *call, const cr_error *error);
 /* The job is back: answers, or says that there are parts. The call may be gone. */
 void cr_call_folded(cr_call *call);
+/* What its job read beside its input is given back: answers, or says that there are parts. The call may be gone. */
+void cr_call_shed(cr_call *call);
 /* Lanes have made answers along the axis. The call may be gone. */
 void cr_call_has_parts(cr_call *call);
 /* Answers from a partial that nobody else touches. The call is gone afterwards. */

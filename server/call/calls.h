@@ -56,7 +56,8 @@ struct cr_calls {
     void *wake_argument;
     pthread_mutex_t mutex;
     cr_list granted; /* guarded by mutex: slabs that came for uploads which waited */
-    cr_list extras;  /* likewise: what files threads have read beside arrays */
+    cr_list extras;  /* likewise: what files threads have read beside arrays, or given back of it */
+    cr_list shed;    /* likewise: jobs whose memory they have given back */
 };
 
 /* config and version are set. */

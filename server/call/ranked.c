@@ -1,4 +1,4 @@
-/* ranked: see ranked.h. Thread: the loop's. Owner: see there. */
+/* ranked: see ranked.h. Thread: the loop's; empty and release: any. Owner: see there. */
 #include "server/call/ranked.h"
 
 #include <fcntl.h>
@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/memory/bulk.h"
 #include "engine/memory/kept.h"
 #include "server/call/beside.h"
 
@@ -16,7 +17,7 @@ enum { FIRST_BYTES = 1024 * 1024, BLOCK_BYTES = 64 * 1024 * 1024 /* that one wor
 
 struct cr_ranked {
     cr_held held; /* by its job */
-    uint32_t uses;
+    _Atomic uint32_t uses;
     cr_wire_parameter given[CR_CALL_MAX_OPS]; /* as they came */
     cr_quantile_item items[CR_CALL_MAX_OPS];  /* by op */
     uint32_t at[CR_QUANTILE_ITEMS];           /* the ops of those that are counted for */
@@ -31,13 +32,20 @@ struct cr_ranked {
 };
 
 static void release(cr_ranked *ranked) {
-    if (--ranked->uses) return;
+    if (atomic_fetch_sub(&ranked->uses, 1) != 1) return;
     free(ranked->memory);
     free(ranked->counts);
     free(ranked);
 }
 
 static void job_lets_go(cr_held *held) { release(cr_container(held, cr_ranked, held)); }
+
+static bool empty(cr_held *held) {
+    cr_ranked *ranked = cr_container(held, cr_ranked, held);
+    const bool more = cr_bulk_step(ranked->memory, &held->left);
+    if (!more) ranked->memory = NULL;
+    return more;
+}
 
 static cr_ranked *ranked_of(cr_call *call, cr_error *error) {
     if (call->ranked) return call->ranked;
@@ -46,7 +54,8 @@ static cr_ranked *ranked_of(cr_call *call, cr_error *error) {
         cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the call");
         return NULL;
     }
-    call->ranked->uses = 1;
+    call->ranked->held = (cr_held){.release = job_lets_go, .empty = empty};
+    atomic_init(&call->ranked->uses, 1);
     call->ranked->passed.descriptor = -1;
     return call->ranked;
 }
@@ -151,8 +160,8 @@ static cr_status begin(cr_call *call, cr_error *error) {
 cr_status cr_ranked_attach(cr_call *call, cr_job *job, cr_error *error) {
     cr_ranked *ranked = call->ranked;
     job->by_host = true;
-    ranked->uses++;
-    ranked->held = (cr_held){job->held, job_lets_go};
+    atomic_fetch_add(&ranked->uses, 1);
+    ranked->held.next = job->held;
     job->held = &ranked->held;
     if (call->geometry != CR_GEOMETRY_WHOLE) return CR_OK;
     if (!ranked->counts && begin(call, error) != CR_OK) return error->code;
@@ -190,7 +199,7 @@ cr_status cr_ranked_room(cr_call *call, uint8_t **at, size_t *room, cr_error *er
         if (!more)
             return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to keep %llu bytes of the array", (ull)wanted);
         ranked->memory = more;
-        ranked->room = wanted;
+        ranked->room = ranked->held.left = wanted;
     }
     *at = ranked->memory + ranked->came;
     *room = (size_t)(ranked->room - ranked->came);

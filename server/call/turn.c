@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "server/call/beside.h"
 #include "server/call/call.h"
+#include "server/call/shed.h"
 
 void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_argument) {
     calls->started_ms = cr_now_ms();
@@ -18,6 +19,7 @@ void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_arg
     cr_list_init(&calls->filling);
     cr_list_init(&calls->granted);
     cr_list_init(&calls->extras);
+    cr_list_init(&calls->shed);
     cr_timers_init(&calls->timers);
     cr_admit_init(&calls->admission);
     pthread_mutex_init(&calls->mutex, NULL);
@@ -32,6 +34,7 @@ void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_arg
 void cr_calls_free(cr_calls *calls) {
     cr_upload_granted(calls); /* slabs for uploads that are gone */
     cr_beside_turn(calls);
+    cr_shed_turn(calls);
     cr_timers_free(&calls->timers);
     cr_admit_free(&calls->admission);
     pthread_mutex_destroy(&calls->mutex);
@@ -74,8 +77,8 @@ static void job_done(cr_calls *calls, cr_job *job) {
         cr_call_folded(job->owner);
         return;
     }
-    cr_admit_over(&calls->admission, &job->ticket);
-    cr_job_free(job);
+    cr_ticket ticket = job->ticket;
+    cr_shed_over(calls, job, &ticket);
 }
 
 bool cr_calls_turn(cr_calls *calls, uint64_t most_ns) {
@@ -88,6 +91,7 @@ bool cr_calls_turn(cr_calls *calls, uint64_t most_ns) {
         call->front->room(call);
     }
     cr_beside_turn(calls);
+    cr_shed_turn(calls);
     for (cr_job *job; in_time && (job = cr_queue_news(calls->queue)); in_time = cr_now_ns() < now + most_ns / 2)
         if (job->owner) cr_call_has_parts(job->owner);
     cr_list *piece = cr_list_pop(&calls->writing); /* however many there are, others wait for one piece only */

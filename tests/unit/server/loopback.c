@@ -63,7 +63,9 @@ void teardown(void) {
     cr_arrivals_close(&arrivals);
     cr_loop_close_doors(&loop);
     while (metric_now(CR_M_jobs)) turn();
+    while (calls.admission.used[CR_USE_calls]) turn(); /* whose masks go back */
     ck_assert(cr_files_stop(calls.files, 60000));
+    calls.files = NULL;
     cr_queue_close(calls.queue);
     cr_lane_cpu.close(calls.lanes.lanes[0]);
     cr_loop_close_handles(&loop);
