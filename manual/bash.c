@@ -24,7 +24,14 @@ static void values(const manual_program *p, FILE *out) {
         const manual_option *o = &p->options[i];
         if (o->argument == NULL) continue;
         fprintf(out, "    --%s) ", o->name);
-        if (strcmp(o->words, "@file") == 0)
+        if (strstr(o->words, "unix:") != NULL)
+            fprintf(out,
+                    "if [[ $word == unix:* ]]; then compopt -o filenames 2>/dev/null; "
+                    "mapfile -t COMPREPLY < <(compgen -P unix: -f -- \"${word#unix:}\")\n"
+                    "        else compopt -o nospace 2>/dev/null; "
+                    "mapfile -t COMPREPLY < <(compgen -W '%s' -- \"$word\"); fi",
+                    o->words);
+        else if (strcmp(o->words, "@file") == 0)
             fputs("compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- \"$word\")", out);
         else if (strcmp(o->words, "@ops") == 0)
             fprintf(out,
@@ -46,6 +53,12 @@ static void arguments(const manual_program *p, FILE *out) {
         const manual_command *c = &p->commands[i];
         fprintf(out, "    %s) options='", c->name);
         option_names(p, c, out);
+        if (strchr(c->arguments, '|') != NULL && strpbrk(c->arguments, ". ") == NULL) { /* one of these words */
+            fputs("' words='", out);
+            for (const char *a = c->arguments; *a != '\0'; a++) fputc(*a == '|' ? ' ' : *a, out);
+            fputs("' ;;\n", out);
+            continue;
+        }
         fprintf(out, "'%s ;;\n", c->files ? " files=yes" : c->commands ? " words=$commands" : "");
     }
     fputs("    *) options='", out);
@@ -53,24 +66,47 @@ static void arguments(const manual_program *p, FILE *out) {
     fprintf(out, "' files=yes ;;\n    esac\n");
 }
 
+/* The function that bash calls. bash cuts words at = and :, and replaces what is behind the last of them alone; where its user has
+ * taken these from COMP_WORDBREAKS it does not. So the words are put together, what is behind an option's = is completed as a word,
+ * and of the answers what bash keeps is taken off. */
+static void joined(const manual_program *p, FILE *out) {
+    function(p, out);
+    fputs(
+        "() {\n    local -a typed=()\n    local i piece gap rest=$COMP_LINE whole word before kept\n"
+        "    for ((i = 0; i <= COMP_CWORD; i++)); do\n"
+        "        piece=${COMP_WORDS[i]} gap=${rest%%[![:space:]]*}\n"
+        "        if [[ $i -gt 0 && -z $gap && -n $piece ]]; then\n"
+        "            typed[${#typed[@]} - 1]+=$piece\n"
+        "        else\n            typed+=(\"$piece\")\n        fi\n"
+        "        rest=${rest#\"$gap\"} && rest=${rest#\"$piece\"}\n    done\n"
+        "    whole=${typed[${#typed[@]} - 1]} word=$whole before=${typed[${#typed[@]} - 2]}\n"
+        "    [[ $whole == --*=* ]] && before=${whole%%=*} word=${whole#*=}\n"
+        "    piece=${COMP_WORDS[COMP_CWORD]}\n    [[ $piece == [:=] ]] && piece=''\n"
+        "    kept=${whole%\"$piece\"}\n    COMPREPLY=()\n    ",
+        out);
+    function(p, out);
+    fputs(
+        "_offer\n"
+        "    COMPREPLY=(\"${COMPREPLY[@]/#/${whole%\"$word\"}}\")\n    COMPREPLY=(\"${COMPREPLY[@]#\"$kept\"}\")\n}\n",
+        out);
+}
+
 void manual_bash(const manual_program *p, FILE *out) {
     fprintf(out, "# Completion of %s for bash. Written by the build from the tables of the program's parser.\n",
             p->name);
+    joined(p, out);
+    fputs("# Fills COMPREPLY for $word, behind $before and the words ${typed[@]}.\n", out);
     function(p, out);
-    fputs(
-        "() {\n    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command='' words='' "
-        "options='' files=''\n"
-        "    local done='' i commands='",
-        out);
+    fputs("_offer() {\n    local command='' words='' options='' files='' done='' i commands='", out);
     for (size_t i = 0; i < p->command_count; i++) fprintf(out, "%s%s", i != 0 ? " " : "", p->commands[i].name);
-    fprintf(out, "%s%s'\n    COMPREPLY=()\n", p->op != NULL ? " " : "", p->op != NULL ? manual_words("@op") : "");
+    fprintf(out, "%s%s'\n", p->op != NULL ? " " : "", p->op != NULL ? manual_words("@op") : "");
     values(p, out);
     if (p->command_count != 0) {
-        fputs("    for ((i = 1; i < COMP_CWORD; i++)); do\n        case ${COMP_WORDS[i]} in\n        ", out);
+        fputs("    for ((i = 1; i < ${#typed[@]} - 1; i++)); do\n        case ${typed[i]} in\n        ", out);
         for (size_t i = 0, n = 0; i < p->option_count; i++)
             if (p->options[i].argument != NULL) fprintf(out, "%s--%s", n++ != 0 ? " | " : "", p->options[i].name);
         fputs(p->op != NULL ? ") ((i++)) ;;\n        -*) ;;\n" : "-*) ;;\n", out);
-        fputs("        *) command=${COMP_WORDS[i]} && break ;;\n        esac\n    done\n", out);
+        fputs("        *) command=${typed[i]} && break ;;\n        esac\n    done\n", out);
         arguments(p, out);
     } else {
         fputs("    options='", out);
@@ -78,7 +114,7 @@ void manual_bash(const manual_program *p, FILE *out) {
         fputs("'\n", out);
     }
     fputs(
-        "    if [[ $word == -* || -z $words$files ]]; then\n"
+        "    if [[ $whole == -* || -z $words$files ]]; then\n"
         "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$word\")\n"
         "    elif [ -n \"$files\" ]; then\n"
         "        compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"

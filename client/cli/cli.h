@@ -163,7 +163,7 @@ typedef struct cli_option {
 
 /* A program that is made of these files. Each main.c has its own. */
 typedef struct cli_program {
-    const char *name, *notes; /* notes: the end of its help */
+    const char *name, *notes; /* notes: the end of its help, a paragraph a line */
     const cli_command *commands;
     size_t command_count;
     const cli_command *op;      /* every op is a command, too */

@@ -34,10 +34,40 @@ static const struct op *find_op(const char *name) {
     return NULL;
 }
 
+enum { COLUMNS = 80, INDENT = 26 };
+
+/* Words of a text behind `column` columns of its line; its further lines begin at `indent`. */
+static void put_words(const char *text, size_t column, size_t indent) {
+    for (bool first = true; *text != '\0'; first = false) {
+        const size_t length = strcspn(text, " ");
+        if (!first && column + 1 + length > COLUMNS) {
+            printf("\n%*s", (int)indent, "");
+            column = indent;
+        } else if (!first) {
+            putchar(' ');
+            column++;
+        }
+        printf("%.*s", (int)length, text);
+        column += length;
+        text += length + (text[length] == ' ');
+    }
+    putchar('\n');
+}
+
+/* What something is called on the left, and what it is on the right. */
+static void put_row(const char *name, const char *argument, const char *help) {
+    const int column = printf("  %s%s%s", name, *argument != '\0' ? " " : "", argument);
+    if (column >= INDENT)
+        printf("\n%*s", INDENT, "");
+    else
+        printf("%*s", INDENT - column, "");
+    put_words(help, INDENT, INDENT);
+}
+
 static void show_option(const char *name, const char *argument, const char *help) {
     char left[64];
-    snprintf(left, sizeof left, "--%s%s%s", name, argument != NULL ? " " : "", argument != NULL ? argument : "");
-    printf("  %-32s %s\n", left, help);
+    snprintf(left, sizeof left, "--%s", name);
+    put_row(left, argument != NULL ? argument : "", help);
 }
 
 static void show_options(int takes) {
@@ -49,35 +79,26 @@ static void show_options(int takes) {
         show_option(own->name, own->argument, own->help);
 }
 
-/* The names of all ops, in lines of at most 100 columns. */
-static void show_ops(void) {
-    printf("  %-32s", "");
-    size_t column = 35;
-    for (size_t i = 0; cured_op_list(i) != NULL; i++) {
-        const char *name = cured_op_list(i);
-        if (column + strlen(name) + 1 > 100) {
-            printf("\n  %-32s", "");
-            column = 35;
-        }
-        printf(" %s", name);
-        column += strlen(name) + 1;
-    }
-    putchar('\n');
-}
-
 static void show_program(void) {
+    char text[1024];
+    size_t n = 0;
     printf("Usage: %s COMMAND [ARGUMENTS] [OPTIONS]\n\nCommands:\n", cli_program_here.name);
-    printf("  %-32s %s:\n", "OP FILE...", cli_program_here.op->help);
-    show_ops();
-    for (size_t i = 0; cli_command_list(i) != NULL; i++) {
-        char left[64];
-        const cli_command *c = cli_command_list(i);
-        snprintf(left, sizeof left, "%s %s", c->name, c->arguments);
-        printf("  %-32s %s\n", left, c->help);
-    }
+    snprintf(text, sizeof text, "%s:", cli_program_here.op->help);
+    put_row("OP FILE...", "", text);
+    for (size_t i = 0; cured_op_list(i) != NULL && n < sizeof text; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i != 0 ? " " : "", cured_op_list(i));
+    printf("%*s", INDENT, "");
+    put_words(text, INDENT, INDENT);
+    for (size_t i = 0; cli_command_list(i) != NULL; i++)
+        put_row(cli_command_list(i)->name, cli_command_list(i)->arguments, cli_command_list(i)->help);
     show_options(CLI_OF_ALL);
-    printf("  %-32s %s\n  %-32s %s\n", "--help", "this text, or after a command its own", "--version", "the version");
-    puts(cli_program_here.notes);
+    put_row("--help", "", "this text, or after a command its own");
+    put_row("--version", "", "the version");
+    for (const char *line = cli_program_here.notes; *line != '\0'; line += n + (line[n] == '\n')) {
+        n = strcspn(line, "\n");
+        snprintf(text, sizeof text, "%.*s", (int)n, line);
+        put_words(text, 0, 0);
+    }
 }
 
 /* Examples are pairs of lines. The word OP in their commands stands for the op's name. */
@@ -107,8 +128,11 @@ static void show_pair(const struct op *op) {
 
 static void show_command(const char *name, const cli_command *command) {
     const struct op *op = find_op(name);
-    printf("Usage: %s %s %s%s[OPTIONS]\n\n%s: %s.\n", cli_program_here.name, name, command->arguments,
-           *command->arguments != '\0' ? " " : "", name, op != NULL ? op->help : command->help);
+    char text[512];
+    printf("Usage: %s %s %s%s[OPTIONS]\n\n", cli_program_here.name, name, command->arguments,
+           *command->arguments != '\0' ? " " : "");
+    snprintf(text, sizeof text, "%s: %s.", name, op != NULL ? op->help : command->help);
+    put_words(text, 0, 0);
     if (op != NULL) printf("Of %s it is %s.\n", op->elements, op->answer);
     puts("\nExamples:");
     if (op != NULL && strchr(op->bytes, ' ') != NULL && cli_has_option("second")) {

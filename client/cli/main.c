@@ -19,19 +19,23 @@ static const cli_command op_command[] = {
 #undef CLI_COMMAND
 };
 
+/* A paragraph a line. */
 static const char notes[] =
-    "\nFiles are raw elements, NumPy's .npy, or an array of a .npz: a.npz:x. Parquet, HDF5, text and others are "
-    "refused\n"
-    "by their first bytes; with --dtype only if the name says so too, or if they are numbers written out and the name\n"
-    "does not end in .bin; with --offset or --raw never. The answer\n"
-    "alone goes to standard output; with --axis a row of the last dimension per line.\n"
-    "Arrays in Fortran order stay so. bf16 is written as NumPy writes ml_dtypes.bfloat16 ('<V2'); i128 has no\n"
-    ".npy form and is text only.\n"
-    "auto: asks the daemon at $XDG_RUNTIME_DIR/cured.sock or /run/cured/cured.sock, for root the other way\n"
-    "round. Where nobody listens this process answers by itself, as with embedded:, on all cores.\n"
+    "\n"
+    "Files are raw elements, NumPy's .npy, or an array of a .npz: a.npz:x. Parquet, HDF5, text and others are refused "
+    "by "
+    "their first bytes; with --dtype only if the name says so too, or if they are numbers written out and the name "
+    "does "
+    "not end in .bin; with --offset or --raw never. --text reads a column of numbers that are written out.\n"
+    "The answer alone goes to standard output; with --axis a row of the last dimension per line. Arrays in Fortran "
+    "order "
+    "stay so. bf16 is written as NumPy writes ml_dtypes.bfloat16 ('<V2'); i128 has no .npy form and is text only.\n"
+    "auto: asks the daemon at $XDG_RUNTIME_DIR/cured.sock or /run/cured/cured.sock, for root the other way round. "
+    "Where "
+    "nobody listens this process answers by itself, as with embedded:, on all cores.\n"
     "Exit codes: 0; 1 weights differ; 64 usage; 65 bad data, or an op without a value; 66 no input; 69 cannot connect, "
-    "or no GPU\n"
-    "for --kernel; 74 input or output failed; 75 try again later; 76 protocol; 77 denied.";
+    "or "
+    "no GPU for --kernel; 74 input or output failed; 75 try again later; 76 protocol; 77 denied.";
 
 const cli_program cli_program_here = {
     .name = "cured-client",

@@ -84,8 +84,8 @@ static int set_dtype(cli_options *o, const char *value) {
     return EXIT_OK;
 }
 
+/* A second --ops adds to the first. */
 static int set_ops(cli_options *o, const char *value) {
-    o->op_count = 0;
     while (true) {
         char name[32];
         value += strspn(value, " ");

@@ -67,12 +67,14 @@ static const char *const without[] = {
     NULL,
 };
 
+/* A paragraph a line. */
 static const char notes[] =
-    "\nUsually: mpirun -n N cured-mpi OP FILE... Each of the N ranks reads its slice of the files, which it must see "
-    "by\n"
-    "the same names. It asks its node's daemon, or where nobody listens it folds by itself on its share of the cores.\n"
-    "\"{local_rank}\" in --connect becomes the rank's number on its node: one daemon a GPU, say. The answer is\n"
-    "printed once, with the bits of the whole on one machine. A rank's error ends all, with its sentence.\n"
+    "\n"
+    "Usually: mpirun -n N cured-mpi OP FILE... Each of the N ranks reads its slice of the files, which it must see by "
+    "the "
+    "same names. It asks its node's daemon, or where nobody listens it folds by itself on its share of the cores.\n"
+    "\"{local_rank}\" in --connect becomes the rank's number on its node: one daemon a GPU, say. The answer is printed "
+    "once, with the bits of the whole on one machine. A rank's error ends all, with its sentence.\n"
     "With --axis there is one file; ranks take rows of its outermost dimension or, if that is reduced, columns.\n"
     "Exit codes are those of cured-client.";
 

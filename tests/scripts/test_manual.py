@@ -26,6 +26,18 @@ CASES = [
     ("cured-client reduce --ops sum,m", ["sum,mean", "sum,min", "sum,max"], ["sum,sum"]),
     ("cured-client sum --kernel v7", ["v7_shuffle"], ["v0_baseline"]),
     ("cured-client sum here", ["here.npy"], ["there.npy"]),
+    ("cured-client sum --dtype=f", ["--dtype=f16", "--dtype=f64"], ["--dtype=bf16"]),
+    ("cured-client sum --dtype=", ["--dtype=f16", "--dtype=bool"], ["--dtype=sum"]),
+    ("cured-client reduce --ops=sum,m", ["--ops=sum,mean"], ["--ops=sum,sum"]),
+    ("cured-client sum --where=he", ["--where=here.npy"], ["--where=there.npy"]),
+    ("cured-client --connect un", ["unix:"], ["tcp:"]),
+    ("cured-client --connect unix:he", ["unix:here.npy"], ["unix:there.npy"]),
+    ("cured-client --connect=unix:he", ["--connect=unix:here.npy"], ["--connect=unix:there.npy"]),
+    ("cured-client --connect=unix:s merge --", ["--local"], ["--axis"]),
+    ("cured-client --connect auto: he", ["help", "health"], ["here.npy"]),
+    ("cured-client config ", ["reload", "show"], ["here.npy"]),
+    ("cured-client config re", ["reload"], ["show"]),
+    ("cured --log-level=d", ["--log-level=debug"], ["--log-level=info"]),
     ("cured-client merge --output the", ["there.npy"], ["here.npy"]),
     ("cured-client help me", ["merge", "mean"], ["here.npy"]),
     ("cured --log", ["--log-level"], ["--listen"]),
@@ -73,14 +85,16 @@ def check_pages():
 def help_of(program, op):
     """The sentence of help, what an example says of the op, and its commands."""
     said = subprocess.run([os.path.join(BIN, program), "help", op], capture_output=True, text=True, check=True, env=QUIET_MPI).stdout
-    sentence, said_of = re.search(rf"^{op}: (.*)\.\n((?:Of .*\n)?)", said, flags=re.M).groups()
-    return sentence, said_of.rstrip("\n"), re.findall(r"^    (.*)$", said, flags=re.M)
+    assert all(len(line) <= 80 or line.startswith("    ") for line in said.split("\n")), said  # a command stays one line
+    sentence, said_of = re.search(rf"^{op}: ((?:.|\n)*?)\.\n((?:Of .*\n)?)\nExamples", said, flags=re.M).groups()
+    sentence = sentence.replace("\n", " ")
+    return sentence, said_of.rstrip("\n"), re.findall(r"^    (\S.*)$", said, flags=re.M)
 
 
 def check_ops():
     with open(os.path.join(PAGES, "cured-client.1"), encoding="utf-8") as f:
         page = f.read().replace("\\-", "-").replace("\\e", "\\").replace("\n", " ")
-    ops = re.search(r"line for each of several:\n((?: {35}.*\n)+)",
+    ops = re.search(r"line\s+for each of several:\n((?: {26}.*\n)+)",
                     subprocess.run([os.path.join(BIN, "cured-client"), "help"], capture_output=True, text=True, check=True).stdout).group(1).split()
     assert {"sum", "bit_xor"} <= set(ops) and len(ops) > 20, ops
     sentences = set()
@@ -98,15 +112,20 @@ def check_ops():
             with_ranks, of_ranks, commands = help_of("cured-mpi", op)
             assert (with_ranks, of_ranks) == (sentence, of), with_ranks
             assert commands and all(f"cured-mpi {op} " in command for command in commands), commands
+    for program in PROGRAMS.keys() & {"cured-client", "cured-mpi"}:
+        said = subprocess.run([os.path.join(BIN, program), "help"], capture_output=True, text=True, check=True, env=QUIET_MPI).stdout
+        assert max(map(len, said.split("\n"))) <= 80, max(said.split("\n"), key=len)
     assert len(sentences) == len(ops), "two ops have the same sentence"
     print(f"{len(ops)} ops: each has a sentence and an example")
 
 
-def complete(line, folder):
-    words = line.split(" ")
-    function = "_" + words[0].replace("-", "_")
+def complete(line, folder, cut):
+    """What is offered for the last word. cut: as bash comes, it cuts words at = and :, and an answer is what goes behind the last of them."""
+    function = "_" + line.split(" ")[0].replace("-", "_")
+    words = [piece for word in line.split(" ") for piece in (re.findall("[:=]|[^:=]+", word) if cut else [word]) or [""]]
     script = (f"source {PAGES}/{words[0]}.bash && complete -p {words[0]} >/dev/null && cd {folder} && COMP_CWORD={len(words) - 1} && "
-              f"COMP_WORDS=({' '.join(word or repr('') for word in words)}) && {function} 2>/dev/null && printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+              f"COMP_LINE='{line}' && COMP_WORDS=({' '.join(word or repr('') for word in words)}) && {function} 2>/dev/null && "
+              "printf '%s\\n' \"${COMPREPLY[@]}\"")
     ran = subprocess.run(["bash", "-uc", script], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, (line, ran.stderr)
     return ran.stdout.split("\n")
@@ -119,9 +138,11 @@ def check_completions():
         with open(os.path.join(folder, name), "w", encoding="utf-8"):
             pass
     for line, wanted, barred in CASES:
-        offered = complete(line, folder)
-        assert set(wanted) <= set(offered), (line, offered)
-        assert not set(barred) & set(offered), (line, offered)
+        for cut in (False, True):
+            offered = complete(line, folder, cut)
+            kept = re.match(".*[:=]|", line.split(" ")[-1]).group() if cut else ""
+            assert {word[len(kept):] for word in wanted} <= set(offered), (line, cut, offered)
+            assert not {word[len(kept):] for word in barred} & set(offered), (line, cut, offered)
     print(f"bash: {len(CASES)} lines completed")
     for shell, name in (("zsh", "_{}"), ("fish", "{}.fish")):
         if not shutil.which(shell):

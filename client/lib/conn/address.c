@@ -64,6 +64,12 @@ cr_status cr_cl_address_parse(const char *address, bool *tcp, bool *tls, cr_erro
         return split_tcp(address, host, sizeof host, &port, error);
     }
     struct sockaddr_un un;
+    const size_t word = strspn(address, "abcdefghijklmnopqrstuvwxyz0123456789");
+    if (word != 0 && address[word] == ':' && unix_path(address) == address) /* a slip, more likely than a path */
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "address '%.200s' begins with none of unix:, tcp:, tls:, embedded: and auto: (a path of that "
+                       "name: unix:%.200s)",
+                       address, address);
     size_t len = strlen(unix_path(address));
     if (len == 0)
         return cr_fail(error, CR_INVALID_ARGUMENT, "address is empty: give unix:PATH, tcp:HOST:PORT or tls:HOST:PORT");

@@ -44,6 +44,25 @@ class Words(CliTest):
         self.fails(64, "did you mean --dtype?", "sum", self.raw, "--dtyp", "f32")
         self.assertNotIn("did you mean", self.fails(64, "unknown option", "sum", self.raw, "--zzz").err)
 
+    def test_a_second_list_of_ops_adds(self):
+        out = self.client("reduce", self.raw, "--ops", "sum", "--ops", "max,min").out
+        self.assertEqual(self.client("reduce", self.raw, "--ops", "sum,max,min").out, out)
+        self.fails(64, "--ops names sum twice", "reduce", self.raw, "--ops", "sum", "--ops", "max,sum")
+
+    def test_what_is_no_path(self):
+        for name, says in (("http://host/a.npy", "is a URL, not a path"), ("s3://a/b", "is a URL, not a path"),
+                           ("tcp:host:5", "goes behind --connect: tcp:host:5"), ("tpc:host:5", "goes behind --connect: tcp:host:5"),
+                           ("unxi:/s", "goes behind --connect: unix:/s")):
+            self.fails(66, says, "sum", name)
+        self.assertNotIn("--connect", self.fails(66, "No such file", "sum", "c:a.bin").err)
+        there = self.write("tcp:a", struct.pack("<2f", 1, 2))
+        run = subprocess.run([os.path.abspath(CLIENT), "sum", "tcp:a", "--connect", self.unix], cwd=self.dir, env=ENVIRONMENT, capture_output=True, timeout=HANG_S)
+        self.assertEqual((0, b"3\n"), (run.returncode, run.stdout), there)
+        for address in ("tpc:localhost:5", "http://x", "udp:x:1"):
+            result = self.run_static("ping", "--connect", address)
+            self.assertEqual(64, result.code, result)
+            self.assertIn("begins with none of unix:, tcp:, tls:", result.err)
+
     def test_a_file_that_looks_like_an_option(self):
         self.write("-x.bin", struct.pack("<2f", 1, 2))
         self.fails(64, "./-x.bin", "sum", "-x.bin")
