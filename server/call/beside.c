@@ -42,6 +42,19 @@ uint64_t cr_beside_complete(const cr_call *call, uint64_t received) {
     return pairs ? call->beside->in_turn - received : received;
 }
 
+uint64_t cr_call_least_bytes(const cr_call *call) {
+    const char *what;
+    const uint64_t elements = cr_call_expects(call, &what), second = cr_beside_in_turn(call);
+    const uint64_t array = what ? elements * cr_dtype_size(call->dtype) : 0, more = second != UINT64_MAX ? second : 0;
+    return array <= UINT64_MAX - more ? array + more : UINT64_MAX;
+}
+
+uint64_t cr_call_second_left(const cr_call *call) {
+    const uint64_t all = cr_beside_in_turn(call);
+    const uint64_t came = all != UINT64_MAX ? cr_beside_complete(call, call->received) : 0;
+    return all != UINT64_MAX && came < all ? all - came : 0;
+}
+
 const uint8_t *cr_beside_second(const cr_call *call, uint64_t from) {
     const cr_beside *b = cr_beside_of(call, CR_BESIDE_SECOND);
     return b && b->extra ? b->extra->data + from * b->asked.element : NULL;

@@ -114,6 +114,10 @@ uint64_t cr_call_answers(const cr_call *call);
 const char *cr_call_asks(const cr_call *call);
 /* The bytes that it takes beside its array. */
 uint64_t cr_call_beside_bytes(const cr_call *call);
+/* Those that its array and a second in turn with it have at least. */
+uint64_t cr_call_least_bytes(const cr_call *call);
+/* Those of a second array, which come in turn with the array's, that are still to come. */
+uint64_t cr_call_second_left(const cr_call *call);
 /* Before the input: where the answers along its axis go. It is taken over. */
 void cr_call_sink(cr_call *call, struct cr_sink *sink);
 /* Before the input of a checked call that takes something beside it: where each kind comes from. `from` is taken over in every case.

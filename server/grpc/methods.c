@@ -92,6 +92,21 @@ static void call_over(cr_grpc_stream *stream) {
     if (stream->call) cr_call_end(stream->call);
 }
 
+/* The message is whole: what it lacks never comes. */
+static void reduce_over(cr_grpc_stream *stream) {
+    const uint64_t left = stream->call ? cr_call_second_left(stream->call) : 0;
+    cr_error error;
+    if (!left) {
+        call_over(stream);
+        return;
+    }
+    cr_fail(&error, CR_INVALID_ARGUMENT,
+            "second: data ends %llu bytes before it does; put both arrays into data, in turn, %d bytes of each at a "
+            "time",
+            (ull)left, CR_PAIR_BLOCK_BYTES);
+    cr_grpc_stream_fail(stream, &error);
+}
+
 static bool merge_message(cr_grpc_stream *stream, const uint8_t *in, size_t len, bool whole) {
     cr_error error;
     (void)whole;
@@ -189,7 +204,7 @@ static bool slow_log_message(cr_grpc_stream *stream, const uint8_t *in, size_t l
 
 const cr_grpc_method cr_grpc_methods[] = {
     {"/cured.v1.Cured/Reduce", CR_METHOD_reduce, REDUCE_DATA, REDUCE_BESIDE, false, false, reduce_message, reduce_bulk,
-     call_over, end_unary},
+     reduce_over, end_unary},
     {"/cured.v1.Cured/ReduceStream", CR_METHOD_reduce_stream, CHUNK_DATA, 0, false, true, chunk_message, chunk_bulk,
      nothing, end_chunks},
     {"/cured.v1.Cured/Merge", CR_METHOD_merge, MERGE_PARTIALS, 0, true, false, merge_message, merge_bulk, call_over,

@@ -312,6 +312,25 @@ static cr_status set_timeout(const cr_grpc_stream *stream, cr_wire_call *asked, 
     return CR_OK;
 }
 
+/* Whether a message that is whole has what the request names beside its array: in a field before its bulk, and nothing more there; or at
+ * the bulk's begin, before the array. */
+static cr_status check_before(const cr_grpc_stream *stream, const cr_wire_beside *beside, cr_error *error) {
+    typedef unsigned long long ull;
+    const uint64_t wanted = cr_call_beside_bytes(stream->call), array = cr_call_least_bytes(stream->call);
+    if (stream->is_before && stream->bulk_left != wanted)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "beside: it has %llu bytes, and what the request names there takes %llu", (ull)stream->bulk_left,
+                       (ull)wanted);
+    if (stream->is_before || !wanted || (stream->bulk_left >= wanted && stream->bulk_left - wanted >= array))
+        return CR_OK;
+    int kind = 0;
+    while (!beside[kind].source || kind == CR_BESIDE_SECOND) kind++; /* a second array is in data anyway */
+    return cr_fail(error, CR_INVALID_ARGUMENT,
+                   "%s: its bytes are missing; put the %llu bytes of what the request names beside its array into "
+                   "beside, right before data",
+                   cr_beside_names_of[kind].name, (ull)wanted);
+}
+
 bool cr_grpc_stream_call(cr_grpc_stream *stream, cr_call *call, const cr_wire_beside *beside, cr_status status,
                          const cr_error *why) {
     cr_error error;
@@ -333,11 +352,8 @@ bool cr_grpc_stream_call(cr_grpc_stream *stream, cr_call *call, const cr_wire_be
     if (!cr_call_begin(call, beside)) return false;
     if (cr_grpc_whole_check(stream, &asked->reduce, &error) != CR_OK) return cr_grpc_stream_fail(stream, &error);
     for (int i = 0; i < CR_BESIDES; i++) of_beside[i] = input;
-    if (stream->is_before && stream->bulk_left != cr_call_beside_bytes(call)) {
-        cr_fail(&error, CR_INVALID_ARGUMENT, "beside: it has %llu bytes, and what the request names there takes %llu",
-                (unsigned long long)stream->bulk_left, (unsigned long long)cr_call_beside_bytes(call));
+    if (stream->method->before && check_before(stream, beside, &error) != CR_OK)
         return cr_grpc_stream_fail(stream, &error);
-    }
     if (takes && !cr_call_beside(call, of_beside)) return false;
     return cr_call_input(call, &input);
 }

@@ -81,7 +81,10 @@ class Messages(DaemonTest):
         mask = mask_message(beside_message(3))
         one = reduce_message("u8", ["sum"], None, mask=mask)
         for body, code, *words in (
-                (one + bytes_field(100, ARRAY), DATA_LOSS, "3 bytes, END came after 3|mask"), (one, DATA_LOSS, "mask"),
+                (one + bytes_field(100, ARRAY), INVALID_ARGUMENT, "mask: its bytes are missing; put the 3 bytes"),
+                (one, INVALID_ARGUMENT, "mask: its bytes are missing"),
+                (one + bytes_field(63, b"") + bytes_field(100, ARRAY), INVALID_ARGUMENT, "beside: it has 0 bytes, and what"),
+                (one + bytes_field(100, b"\1\1\1\1\1"), INVALID_ARGUMENT, "mask: its bytes are missing"),
                 (one + bytes_field(63, b"\1\1\1") + bytes_field(100, ARRAY + b"\1"), INVALID_ARGUMENT, "mask", "3 elements"),
                 (one + bytes_field(63, b"\1\1\1\1") + bytes_field(100, ARRAY), INVALID_ARGUMENT, "beside: it has 4 bytes, and what the request names there takes 3"),
                 (one + bytes_field(63, b"\1\1\1"), INVALID_ARGUMENT, "mask", "0 bytes"),
@@ -150,7 +153,13 @@ class Messages(DaemonTest):
             self.client.upload(stream, body)
             self.right(stream, path, want)
         short = reduce_message("u8", ["dot"], None, second=beside_message(3))
-        self.wrong(REDUCE, message(short + bytes_field(100, ARRAY + b"12")), DATA_LOSS, "second: 3 bytes were declared, END came after 2")
+        self.wrong(REDUCE, message(short + bytes_field(100, ARRAY + b"12")), INVALID_ARGUMENT, "second: data ends 1 bytes before it does; put both arrays into data", "in turn, 262144 bytes")
+        for body in (b"", bytes_field(100, b""), bytes_field(100, ARRAY)):  # all of it is left out
+            self.wrong(REDUCE, message(short + body), INVALID_ARGUMENT, "second: data ends 3 bytes before it does")
+        masked = reduce_message("u8", ["dot"], None, second=beside_message(3), mask=mask_message(beside_message(3)))
+        self.wrong(REDUCE, message(masked + bytes_field(63, b"\1\1\1") + bytes_field(100, ARRAY)), INVALID_ARGUMENT, "second: data ends 3 bytes")
+        self.wrong(REDUCE, message(masked + bytes_field(63, b"\1\1\1")), INVALID_ARGUMENT, "second: data ends 3 bytes")
+        self.wrong(REDUCE, message(masked + bytes_field(100, ARRAY + ARRAY)), INVALID_ARGUMENT, "mask: its bytes are missing; put the 3 bytes")
         self.wrong(REDUCE, message(short + bytes_field(100, ARRAY + b"1234")), INVALID_ARGUMENT, "second: it has 3 elements, more bytes came")
         self.wrong(REDUCE, message(short + bytes_field(63, b"123") + bytes_field(100, ARRAY)), INVALID_ARGUMENT, "beside: it has 3 bytes")
         self.wrong(REDUCE, message(reduce_message("u8", ["dot"], None, second=beside_message(3, 7)) + bytes_field(100, ARRAY)), INVALID_ARGUMENT, "second", "native")

@@ -58,7 +58,7 @@ class LargeBesideTest(BesideTest):
         for way, beside.way in WAYS:  # which fails
             beside.data = keys[:-8] + struct.pack("<q", 3)
             self.assert_sentence(self.ask("u8", ["sum"], bytes(N // 8), way, [beside]).status, INVALID_ARGUMENT, "keys")
-            wait_for("all of it back", lambda: self.daemon.counters()["state_bytes"] == 0)
+            self.wait_until_held(0)
             self.check_freed(N)
 
     def test_offsets(self):
@@ -80,23 +80,28 @@ class LargeBesideTest(BesideTest):
                 stream = c.open_stream()
                 c.send(c.call_frame(stream, "u8", ["sum"], stream_input(N), mask=mask))
                 self.send(c, stream, sent)
+                self.wait_until_held(N)
                 if how == "cancel":
                     c.send(frame(CANCEL, stream))
                     self.assertIsNotNone(c.wait(stream).status)
                 c.close()
-                wait_for("all of it back", lambda: self.daemon.counters()["state_bytes"] == 0)
+                self.wait_until_held(0)
                 self.check_freed(N)
         for wait in (False, True):  # a mask that is being read, or was
             c = self.daemon.connect()
             stream = c.open_stream()
             c.send(c.call_frame(stream, "u8", ["sum"], stream_input(N), mask=mask_message(beside_message(N, "file_descriptor")), descriptors=1),
                    [f.fileno()])
+            self.wait_until_held(N)
             if wait:
                 self.send(c, stream, 1)
                 wait_for("the mask", lambda: self.daemon.counters()["regions"] == 0)
             c.close()
-            wait_for("all of it back", lambda: self.daemon.counters()["state_bytes"] == 0)
+            self.wait_until_held(0)
             self.check_freed(N)
+
+    def wait_until_held(self, bytes_):
+        wait_for("the call", lambda: self.daemon.counters()["state_bytes"] == bytes_)
 
     def send(self, c, stream, bytes_):
         for at in range(0, bytes_, 1 << 18):
