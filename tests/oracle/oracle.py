@@ -22,6 +22,8 @@ DTYPES = list(INTS) + list(FLOATS)
 SIZES = {name: v[0] for name, v in list(INTS.items()) + list(FLOATS.items())}
 # Exact sums: of what power of the elements, and whether of their magnitudes. name: (power, magnitude)
 SUMS = {"sum": (1, False), "norm1": (1, True), "sumsq": (2, True)}
+# What is made of one, rounded once to a float. name: (the sum, whether it is divided by the number of elements, whether its root is taken)
+CLOSED = {"mean": ("sum", True, False), "norm2": ("sumsq", False, True)}
 CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
@@ -183,6 +185,14 @@ def power_sum(op, x):
     return sum((abs(v) if magnitude else v) ** exponent for v in x)
 
 
+def closed(op, total, n, result):
+    """One of CLOSED, of n elements whose sum is `total`, a fraction."""
+    _, divided, root = CLOSED[op]
+    if divided and n == 0:
+        return nan_bits(result)
+    return (rounded_root if root else rounded)(result, total / n if divided else total)
+
+
 def in_order(dtype, raw):
     """(numbers, NaNs): of each number, by rank, its value (a Fraction, or an infinity) and whether it has a sign."""
     if dtype in INTS:
@@ -265,17 +275,13 @@ def answer_int(op, dtype, raw, result, ddof, overflow):
         return ("value", unsigned, best.to_bytes(size, "little"), b"")
     if op in SUMS:
         return integer_result(op, dtype, power_sum(op, x), result)
-    if op == "mean":
-        result = result or "f64"
-        return float_result(result, rounded(result, Fraction(sum(x), n)) if n else nan_bits(result))
+    if op in CLOSED:
+        return float_result(result, closed(op, Fraction(power_sum(CLOSED[op][0], x)), n, result or "f64"))
     if op == "ptp":
         return integer_result(op, dtype, max(x) - min(x), result) if n else ("error", "INVALID_ARGUMENT", op)
-    if op in ("norm2", "var", "std"):
+    if op in ("var", "std"):
         result = result or "f64"
-        squares = sum(v * v for v in x)
-        if op == "norm2":
-            return float_result(result, rounded_root(result, Fraction(squares)))
-        v = variance(n, sum(x), Fraction(squares), ddof)
+        v = variance(n, sum(x), Fraction(sum(v * v for v in x)), ddof)
         if v is None:
             return float_result(result, nan_bits(result))
         return float_result(result, rounded(result, v) if op == "var" else rounded_root(result, v))
@@ -458,18 +464,16 @@ def answer_float(op, dtype, raw, nan, result, ddof):
         return float_result(result, nan_bits(result))
     numbers = [f.unit[i] for i in keep]
     unit = power(f.grid)
-    if op in SUMS or op in ("mean", "norm2"):
-        exponent, magnitude = SUMS[{"mean": "sum", "norm2": "sumsq"}.get(op, op)]
+    if op in SUMS or op in CLOSED:
+        which = CLOSED[op][0] if op in CLOSED else op
+        exponent, magnitude = SUMS[which]
         signed = exponent % 2 == 1 and not magnitude
         if signed and pinf and ninf:
             return float_result(result, nan_bits(result))
         if pinf or ninf:
             return float_result(result, inf_bits(result, signed and ninf))
-        if op in SUMS:
-            return float_result(result, rounded(result, power_sum(op, numbers) * unit ** exponent))
-        if op == "norm2":
-            return float_result(result, rounded_root(result, sum(v * v for v in numbers) * unit * unit))
-        return float_result(result, rounded(result, sum(numbers) * unit / seen) if seen else nan_bits(result))
+        total = power_sum(which, numbers) * unit ** exponent
+        return float_result(result, closed(op, total, seen, result) if op in CLOSED else rounded(result, total))
     if op == "prod":
         return prod_float(f, keep, result)
     if op in ("var", "std"):
