@@ -25,6 +25,16 @@ void cr_stats_pools(const cr_stats *s, cr_pool pools[CR_POOLS]) {
 
 static void word(cr_wire_word to, const char *text) { snprintf(to, CR_WIRE_WORD_BYTES, "%s", text); }
 
+/* Every op has a place among the rows, and so has every type. */
+enum {
+    OPS = 0
+#define CR_OP(...) +1
+#include "kernels/core/op.def"
+#undef CR_OP
+};
+_Static_assert((int)OPS <= (int)CR_WIRE_MAX_NAMED && (int)CR_DTYPE_INPUTS <= (int)CR_WIRE_MAX_NAMED,
+               "rows that find no place are not told");
+
 /* A row more, unless its value is 0. */
 static void name(cr_wire_names *to, const char *text, uint64_t value) {
     if (!value || to->count == CR_WIRE_MAX_NAMED) return;
