@@ -292,26 +292,27 @@ static void check(const input *in, const answers *first, const answers *other, c
 }
 
 static void run_ways(const input *in, uint64_t order) {
-    static const char *const names[] = {"whole",       "in pieces", "shuffled",          "by limbs",
-                                        "by partials", "libcured",  "libcured, streamed"};
+    static const char *const names[] = {"whole",     "in pieces",   "shuffled", "by limbs",
+                                        "by powers", "by partials", "libcured", "libcured, streamed"};
     answers first, other;
     answers_new(&first, in);
     for (unsigned i = 0; i < sizeof isas / sizeof isas[0]; i++) {
         if (cr_cpu_select(isas[i], NULL) != CR_OK) continue;
         random_state = order | 1;
-        for (int way = 0; way < (embedded != NULL ? 7 : 5); way++) {
+        for (int way = 0; way < (embedded != NULL ? 8 : 6); way++) {
             answers *a = i == 0 && way == 0 ? &first : &other;
             if (a == &other) answers_new(a, in);
             if (way == 3) cr_fast_switch_off((uint64_t)1 << CR_FAST_KEY_DIGITS);
-            if (way > 4)
-                by_libcured(in, way == 6, a);
+            if (way == 4) cr_fast_switch_off((uint64_t)1 << CR_FAST_SUMS);
+            if (way > 5)
+                by_libcured(in, way == 7, a);
             else
-                (way == 1 ? in_pieces : way == 2 ? shuffled : way == 4 ? by_partials : whole)(in, a);
+                (way == 1 ? in_pieces : way == 2 ? shuffled : way == 5 ? by_partials : whole)(in, a);
             cr_fast_switch_off(0);
             if (a == &first) {
                 print(in, a);
             } else {
-                check(in, &first, a, isas[i], names[way], way == 2 || way == 4);
+                check(in, &first, a, isas[i], names[way], way == 2 || way == 5);
                 answers_free(a, in);
             }
         }

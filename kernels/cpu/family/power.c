@@ -4,14 +4,10 @@
 #include "kernels/cpu/family/power.h"
 
 #include "kernels/core/limbs.h"
-#include "kernels/cpu/family/number.h"
 
-static void add(cr_sum *sum, unsigned limbs, const cr_sum_row *row, const number *x) {
-    if (x->nan || x->infinite) {
-        number_count(&sum->special, x->nan, x->infinite, x->negative);
-        return;
-    }
-    uint64_t words[CR_SUM_POWER] = {x->magnitude};
+bool cr_power_term(const cr_sum_row *row, const number *x, uint64_t words[CR_SUM_POWER]) {
+    memset(words, 0, CR_SUM_POWER * sizeof *words);
+    words[0] = x->magnitude;
     for (unsigned k = 1; k < row->power; k++) {
         unsigned __int128 carry = 0;
         for (unsigned i = 0; i <= k; i++) {
@@ -20,7 +16,16 @@ static void add(cr_sum *sum, unsigned limbs, const cr_sum_row *row, const number
             carry >>= 64;
         }
     }
-    const bool negative = x->negative && (row->family & CR_FAM_SIGNED);
+    return x->negative && (row->family & CR_FAM_SIGNED);
+}
+
+static void add(cr_sum *sum, unsigned limbs, const cr_sum_row *row, const number *x) {
+    if (x->nan || x->infinite) {
+        number_count(&sum->special, x->nan, x->infinite, x->negative);
+        return;
+    }
+    uint64_t words[CR_SUM_POWER];
+    const bool negative = cr_power_term(row, x, words);
     for (unsigned i = 0; i < row->power; i++)
         if (words[i]) cr_limbs_put(sum->limbs, limbs, &sum->pending, words[i], negative, x->bit * row->power + 64 * i);
 }

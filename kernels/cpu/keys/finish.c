@@ -13,7 +13,7 @@
 static void to_partial(const cr_by_key *s, uint64_t cell, cr_partial *p) {
     cr_partial_init(p, s->spec.dtype, s->spec.families);
     p->n = s->n != NULL ? s->n[cell] : 1;
-    for (int i = 0; i < CR_KNOWN_SUMS; i++)
+    for (int i = 0; i < CR_SUMS; i++)
         if (s->spec.families & cr_sum_rows[i].family) cr_key_sum_partial(&s->sums[i], cell, p);
     if (s->min != NULL) p->min = (cr_extremum){s->min[cell].key, s->min[cell].index};
     if (s->max != NULL) p->max = (cr_extremum){s->max[cell].key, s->max[cell].index};

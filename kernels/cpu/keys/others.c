@@ -1,10 +1,11 @@
-/* others: what a fold by key does an element at a time: extrema, counts, bits and products of integers.
+/* others: what a fold by key does an element at a time: sums by powers, extrema, counts, bits and products of integers.
  *
  * Thread: as the state. Owner: the state. */
 #include <string.h>
 
 #include "kernels/core/prod.h"
 #include "kernels/core/turns.h"
+#include "kernels/cpu/family/power.h"
 #include "kernels/cpu/keys/state.h"
 
 /* The bits of an element; a bool is 0 or 1. */
@@ -91,8 +92,27 @@ static void products(cr_by_key *state, const cr_key_block *block, const kind *k)
     }
 }
 
+static void powers(cr_by_key *state, cr_key_sum *sum, const cr_key_block *block, const kind *k) {
+    const cr_sum_row *row = &cr_sum_rows[sum->at];
+    for (unsigned i = 0; i < block->n; i++) {
+        const number x = number_at(k->dtype, block->p + i * k->size);
+        uint64_t words[CR_SUM_POWER];
+        if (block->cell[i] >= state->cells) continue;
+        if (x.nan || x.infinite) {
+            cr_key_put_special(state, sum, block->cell[i], x.nan ? 0 : x.negative ? 2 : 1);
+            continue;
+        }
+        const bool negative = cr_power_term(row, &x, words);
+        for (unsigned w = 0; w < row->power; w++)
+            if (words[w] != 0)
+                cr_key_put_bits(state, sum, block->cell[i], words[w], negative, x.bit * row->power + 64 * w);
+    }
+}
+
 void cr_key_others(cr_by_key *state, const cr_key_block *block) {
     const kind k = kind_of(state->spec.dtype);
+    for (unsigned at = 0; at < CR_SUMS; at++)
+        if (state->sums[at].by_powers) powers(state, &state->sums[at], block, &k);
     if (state->first_nan != NULL || state->min != NULL || state->max != NULL) extrema(state, block, &k);
     if (state->counts != NULL) counts(state, block, &k);
     if (state->bits != NULL) bits_of_block(state, block, &k);

@@ -67,7 +67,7 @@ static void begin(cr_by_key *s) {
     const uint64_t rows = s->cells + CR_KEYS_SPARE;
     const uint32_t families = s->spec.families;
     if (needs_count(&s->spec)) s->n = cr_key_array(s, sizeof *s->n);
-    for (int at = 0; at < CR_KNOWN_SUMS; at++)
+    for (int at = 0; at < CR_SUMS; at++)
         if (families & cr_sum_rows[at].family) cr_key_sum_begin(s, &s->sums[at], (cr_sum_at)at);
     if (families & CR_FAM_EXTREMA) begin_extrema(s);
     if (families & CR_FAM_COUNTS) s->counts = cr_key_array(s, sizeof *s->counts);
@@ -95,7 +95,7 @@ cr_status cr_by_key_measure(const cr_axis_spec *spec, const cr_keys *keys, uint3
     if (s.lacking) return lacking(&s, error);
     /* Beyond that: all limbs and special values of a sum, and its digits twice over while there are more of them. */
     uint64_t more = 0;
-    for (int at = 0; at < CR_KNOWN_SUMS; at++)
+    for (int at = 0; at < CR_SUMS; at++)
         if (s.spec.families & cr_sum_rows[at].family)
             more += sizeof(int64_t) * (s.sums[at].limbs + SPECIALS + CR_KEYS_LEVELS + CR_KEYS_LEVELS / 2);
     *first = s.bytes;
@@ -124,7 +124,7 @@ cr_status cr_by_key_new(const cr_axis_spec *spec, const cr_keys *keys, uint32_t 
 
 void cr_by_key_free(cr_by_key *s) {
     if (s == NULL) return;
-    for (int at = 0; at < CR_KNOWN_SUMS; at++) cr_key_sum_free(&s->sums[at]);
+    for (int at = 0; at < CR_SUMS; at++) cr_key_sum_free(&s->sums[at]);
     free(s->n);
     free(s->min);
     free(s->max);
@@ -187,8 +187,8 @@ static cr_status fold(cr_by_key *s, const cr_view *view, uint64_t count, uint64_
         }
         if (view->mask.kind != CR_MASK_NONE) leave_out(s, &view->mask, done, &block);
         if (s->n != NULL) isa->count(s->n, &block);
-        for (int i = 0; i < CR_KNOWN_SUMS; i++)
-            if (s->spec.families & cr_sum_rows[i].family) isa->sum(s, &s->sums[i], &block);
+        for (int i = 0; i < CR_SUMS; i++)
+            if (s->spec.families & cr_sum_rows[i].family && !s->sums[i].by_powers) isa->sum(s, &s->sums[i], &block);
         cr_key_others(s, &block);
         if (s->lacking) return lacking(s, error);
     }
@@ -219,7 +219,7 @@ static void merge_extrema(cr_by_key *into, const cr_by_key *from) {
 
 cr_status cr_by_key_merge(cr_by_key *into, cr_by_key *from, cr_error *error) {
     for (uint64_t c = 0; into->n != NULL && c < into->cells; c++) into->n[c] += from->n[c];
-    for (int i = 0; i < CR_KNOWN_SUMS; i++)
+    for (int i = 0; i < CR_SUMS; i++)
         if (into->spec.families & cr_sum_rows[i].family) cr_key_sum_merge(into, &into->sums[i], from, &from->sums[i]);
     merge_extrema(into, from);
     for (uint64_t c = 0; c < into->cells; c++) {

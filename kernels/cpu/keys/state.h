@@ -26,8 +26,9 @@ typedef struct cr_key_sum {
     unsigned limbs;
     int grid;
     int64_t *digits;             /* [cell][levels], the highest first */
-    unsigned levels;             /* 1, 2 or 4 */
+    unsigned levels;             /* 1, 2 or 4; 0: by powers */
     int step, top;               /* top: the power of two of digit 0's unit */
+    bool by_powers;              /* it has no digits: each element goes to the limbs (kernels/cpu/family/power.h) */
     bool placed;                 /* top is chosen; of integers always */
     uint64_t adds;               /* elements since the digits were looked at */
     uint64_t since;              /* elements since the place was chosen, */
@@ -61,7 +62,7 @@ struct cr_by_key {
     bool lacking;   /* more was needed: what was folded since is lost */
     bool beyond;    /* that was beyond the limit, not beyond the machine */
     uint64_t *n;    /* [cell] elements; NULL: no answer needs it */
-    cr_key_sum sums[CR_KNOWN_SUMS];
+    cr_key_sum sums[CR_SUMS];
     cr_key_end *min, *max;
     uint64_t *first_nan;
     cr_key_counts *counts;
@@ -100,7 +101,11 @@ extern const cr_keys_isa cr_keys_avx2, cr_keys_avx512;
 /* Memory for a thing of so many bytes for each cell, zeroed; NULL, and lacking: there is none, or it would be beyond the limit. */
 void *cr_key_array(cr_by_key *state, size_t bytes);
 
-/* Adds one element to a sum's limbs, or to its NaNs and infinities (sum.c). */
+/* Adds ±magnitude·2^bit, in units of the grid, to a cell's limbs; counts one of its specials: 0 NaN, 1 +inf, 2 −inf (sum.c). */
+void cr_key_put_bits(cr_by_key *state, cr_key_sum *sum, uint64_t cell, unsigned __int128 magnitude, bool negative,
+                     unsigned bit);
+void cr_key_put_special(cr_by_key *state, cr_key_sum *sum, uint64_t cell, int kind);
+/* Adds one element to a sum's limbs, or to its NaNs and infinities. */
 void cr_key_put(cr_by_key *state, cr_key_sum *sum, uint32_t cell, double x);
 void cr_key_put_int(cr_by_key *state, cr_key_sum *sum, uint32_t cell, uint64_t magnitude, bool negative);
 /* Chooses the place of the digits by n elements at p, float32 if narrow, else float64; not where all are zeros, infinities or NaNs. */
@@ -113,7 +118,7 @@ void cr_key_sum_free(cr_key_sum *sum);
 /* A cell's sum into a partial that has none of it yet. */
 void cr_key_sum_partial(const cr_key_sum *sum, uint64_t cell, cr_partial *p);
 
-/* Extrema, counts, bits and products of a block (others.c). */
+/* Sums by powers, extrema, counts, bits and products of a block (others.c). */
 void cr_key_others(cr_by_key *state, const cr_key_block *block);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/core/limbs.h"
 #include "kernels/cpu/keys/state.h"
 
@@ -25,6 +26,11 @@ static bool is_float(const cr_by_key *state) { return cr_dtype_kind(state->spec.
 void cr_key_sum_begin(cr_by_key *state, cr_key_sum *sum, cr_sum_at at) {
     const cr_dtype dtype = state->spec.dtype;
     *sum = (cr_key_sum){.at = at, .limbs = cr_sum_limbs(at, dtype), .grid = cr_sum_grid(at, dtype), .levels = 2};
+    sum->by_powers = (unsigned)at >= (unsigned)CR_KNOWN_SUMS || !cr_fast_on(CR_FAST_SUMS);
+    if (sum->by_powers) {
+        sum->levels = 0;
+        return;
+    }
     if (at == CR_AT_SUMSQ && cr_dtype_size(dtype) == 8) sum->levels = CR_KEYS_LEVELS;
     if (at != CR_AT_SUMSQ && is_float(state) && dtype != CR_F64) sum->levels = 1;
     sum->step = is_float(state) ? CR_KEYS_STEP : CR_KEYS_INT_STEP;
@@ -60,9 +66,8 @@ static void carry(cr_by_key *state, cr_key_sum *sum) {
     sum->pending = 1;
 }
 
-/* Adds ±magnitude·2^bit, in units of the grid, to a cell. */
-static void put(cr_by_key *state, cr_key_sum *sum, uint64_t cell, unsigned __int128 magnitude, bool negative,
-                unsigned bit) {
+void cr_key_put_bits(cr_by_key *state, cr_key_sum *sum, uint64_t cell, unsigned __int128 magnitude, bool negative,
+                     unsigned bit) {
     unsigned at = bit / 32, shift = bit % 32;
     uint64_t over = 0;
     for (; (magnitude != 0 || over != 0) && at < sum->limbs; at++) {
@@ -77,8 +82,7 @@ static void put(cr_by_key *state, cr_key_sum *sum, uint64_t cell, unsigned __int
     if (++sum->pending >= CR_PENDING_MAX) carry(state, sum);
 }
 
-static void put_special(cr_by_key *state, cr_key_sum *sum, uint32_t cell, double x) {
-    const int kind = x != x ? 0 : x > 0 || sum->at != CR_AT_SUM ? 1 : 2;
+void cr_key_put_special(cr_by_key *state, cr_key_sum *sum, uint64_t cell, int kind) {
     if (sum->special[kind] == NULL) sum->special[kind] = cr_key_array(state, sizeof *sum->special[kind]);
     if (sum->special[kind] != NULL) sum->special[kind][cell]++;
 }
@@ -86,7 +90,7 @@ static void put_special(cr_by_key *state, cr_key_sum *sum, uint32_t cell, double
 void cr_key_put_int(cr_by_key *state, cr_key_sum *sum, uint32_t cell, uint64_t magnitude, bool negative) {
     const unsigned __int128 square = (unsigned __int128)magnitude * magnitude;
     if (magnitude == 0 || cell >= state->cells) return;
-    put(state, sum, cell, sum->at == CR_AT_SUMSQ ? square : magnitude, negative, 0);
+    cr_key_put_bits(state, sum, cell, sum->at == CR_AT_SUMSQ ? square : magnitude, negative, 0);
 }
 
 void cr_key_put(cr_by_key *state, cr_key_sum *sum, uint32_t cell, double x) {
@@ -95,7 +99,7 @@ void cr_key_put(cr_by_key *state, cr_key_sum *sum, uint32_t cell, double x) {
     uint64_t mantissa = bits & (((uint64_t)1 << 52) - 1);
     if (cell >= state->cells) return;
     if (field == 2047) {
-        put_special(state, sum, cell, x);
+        cr_key_put_special(state, sum, cell, x != x ? 0 : x > 0 || sum->at != CR_AT_SUM ? 1 : 2);
         return;
     }
     if (field != 0) mantissa |= (uint64_t)1 << 52;
@@ -104,9 +108,11 @@ void cr_key_put(cr_by_key *state, cr_key_sum *sum, uint32_t cell, double x) {
     int exponent = (int)(field != 0 ? field : 1) - 1075 + (int)zeros; /* no bit is below the grid */
     mantissa >>= zeros;
     if (sum->at != CR_AT_SUMSQ)
-        put(state, sum, cell, mantissa, sum->at == CR_AT_SUM && bits >> 63, (unsigned)(exponent - sum->grid));
+        cr_key_put_bits(state, sum, cell, mantissa, sum->at == CR_AT_SUM && bits >> 63,
+                        (unsigned)(exponent - sum->grid));
     else
-        put(state, sum, cell, (unsigned __int128)mantissa * mantissa, false, (unsigned)(2 * exponent - sum->grid));
+        cr_key_put_bits(state, sum, cell, (unsigned __int128)mantissa * mantissa, false,
+                        (unsigned)(2 * exponent - sum->grid));
 }
 
 /* ---- digits ---- */
@@ -121,7 +127,7 @@ static void settle_digit(cr_by_key *state, cr_key_sum *sum, uint64_t cell, unsig
         x >>= -unit < 63 ? -unit : 63;
         unit = 0;
     }
-    if (x != 0) put(state, sum, cell, x < 0 ? -(uint64_t)x : (uint64_t)x, x < 0, (unsigned)unit);
+    if (x != 0) cr_key_put_bits(state, sum, cell, x < 0 ? -(uint64_t)x : (uint64_t)x, x < 0, (unsigned)unit);
 }
 
 static void settle_all(cr_by_key *state, cr_key_sum *sum) {
