@@ -82,6 +82,8 @@ typedef struct cr_job_axis {
     pthread_mutex_t mutex;
     cr_list pieces;                           /* incomplete blocks; guarded by mutex */
     cr_axis_missing missing[CR_AXIS_MAX_OPS]; /* with statuses, by op; guarded by mutex until the job is done */
+    uint64_t missing_of
+        [CR_AXIS_MAX_OPS]; /* by offsets, which are gone when it is asked: elements of the first without a value */
 } cr_job_axis;
 
 /* Whether no answer has an element, whatever comes: then the loop makes them all (cr_job_axis_empty_next), and no worker any. */
@@ -134,6 +136,8 @@ cr_status cr_job_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint
 cr_status cr_job_axis_make_by_host(cr_job *job, uint64_t max_bytes, cr_error *error);
 /* From now on blocks are not cut, as axis->whole_kinds has it; of a job that nothing was offered of yet. Under the queue's lock. */
 void cr_job_axis_claim_whole(cr_job *job);
+/* Of a job that is DONE: takes what its answer needs of offsets, because from now on nobody keeps them. */
+void cr_job_axis_leave_offsets(cr_job_axis *axis);
 /* Of a job that is DONE: whether it ended before all its states were answered. */
 bool cr_job_axis_has_states(const cr_job_axis *axis);
 /* For cr_job_free. */

@@ -76,3 +76,14 @@ void cr_job_axis_fold_offsets(cr_queue *queue, cr_job_axis_hand *hand, const cr_
     if (last > at && whole_segments(queue, hand, &r, at, last - cut, error) != CR_OK) return;
     if (cut) part_of(queue, hand, &r, last - 1, error);
 }
+
+void cr_job_axis_leave_offsets(cr_job_axis *axis) {
+    cr_offsets *offsets = &axis->spec.offsets;
+    if (!offsets->data) return;
+    for (uint32_t k = 0; k < axis->spec.op_count; k++) {
+        const uint64_t first = axis->missing[k].first;
+        if (!axis->missing[k].count) continue;
+        axis->missing_of[k] = cr_offsets_at(offsets, first + 1) - cr_offsets_at(offsets, first);
+    }
+    offsets->data = NULL;
+}

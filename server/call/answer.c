@@ -51,12 +51,12 @@ static void fill_partial(cr_wire_result *m, const cr_share *share) {
     m->partial_len = cr_share_pack(share, bytes, sizeof bytes);
 }
 
-/* Elements of an answer, at most. */
-static uint64_t elements_of(const cr_answer *answer, uint64_t number) {
+/* Elements of the op's first answer without a value, at most. */
+static uint64_t elements_of(const cr_answer *answer, uint32_t op) {
     const cr_axis_spec *spec = answer->spec;
     switch (answer->geometry) {
         case CR_GEOMETRY_OFFSETS:
-            return cr_offsets_at(&spec->offsets, number + 1) - cr_offsets_at(&spec->offsets, number);
+            return answer->missing_of[op];
         case CR_GEOMETRY_KEYS:
             return spec->shape.n * spec->shape.inner;
         case CR_GEOMETRY_WHOLE:
@@ -77,7 +77,7 @@ static void fill_array(cr_wire_result *m, const cr_answer *answer) {
     m->result_count = spec->op_count;
     for (uint32_t i = 0; i < spec->op_count; i++) {
         const cr_dtype dtype = cr_axis_dtype(spec->ops[i], spec->dtype, &spec->finish);
-        const uint64_t of = missing[i].count ? elements_of(answer, missing[i].first) : 0;
+        const uint64_t of = missing[i].count ? elements_of(answer, i) : 0;
         cr_axis_say(&missing[i], spec->ops[i], dtype, of, some, answers, &why);
         m->results[i].op = (uint32_t)spec->ops[i];
         m->results[i].status = (uint32_t)why.code;

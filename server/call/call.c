@@ -284,6 +284,7 @@ static void answer_job(cr_call *call) {
         answer.spec = &job->axis->spec;
         answer.geometry = call->geometry;
         answer.missing = job->axis->missing;
+        answer.missing_of = job->axis->missing_of;
         if (job->sink) answer.written = cr_job_axis_value_bytes(job->axis);
     } else if (job->named) {
         if (!job->folded_bytes) cr_named_empty(job);
@@ -314,6 +315,7 @@ void cr_call_has_parts(cr_call *call) {
 
 void cr_call_folded(cr_call *call) {
     if (call->job->error.code == CR_OK && cr_ranked_again(call)) return;
+    if (call->geometry == CR_GEOMETRY_OFFSETS) cr_job_axis_leave_offsets(call->job->axis);
     if (!cr_shed_job(call->calls, call->job)) cr_call_shed(call);
 }
 

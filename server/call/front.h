@@ -54,6 +54,7 @@ typedef struct cr_answer {
     const cr_axis_spec *spec;
     cr_geometry geometry;           /* of those answers */
     const cr_axis_missing *missing; /* by op, with spec->statuses */
+    const uint64_t *missing_of;     /* by offsets: elements of the first of them */
     uint64_t written;               /* bytes of answers along the axis that a sink has */
 } cr_answer;
 

@@ -71,7 +71,9 @@ uint64_t cr_outputs_sent(cr_outputs *o, cr_queue *queue, cr_job *job, bool folde
 /* Whether the client's reading holds the job up, and with it the array: not in strips, where all of it is kept, and not where answers are
  * written, or all of them may wait. */
 static bool answers_early(const cr_job *job) {
-    return job && job->axis && !cr_job_axis_is_empty(job->axis) && job->may_pause && !cr_job_axis_in_strips(job);
+    if (!job || !job->axis || cr_job_axis_is_empty(job->axis) || !job->may_pause || cr_job_axis_in_strips(job))
+        return false;
+    return !cr_axis_by_offsets(&job->axis->spec) || job->axis->spec.offsets.data; /* gone: all came */
 }
 
 /* By offsets: those of the segments that came whole, but for empty ones at the end of what came. */

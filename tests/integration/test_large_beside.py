@@ -1,6 +1,7 @@
 """test_large_beside: what is large beside an array (a mask, a second array, keys, offsets), or kept of one that is read several times, goes
 back to the system on threads for files and not on the loop: all of it, before the answer, however the call ends."""
 import struct
+from array import array
 
 from beside import Beside, BesideTest
 from cured_daemon import main, wait_for, whole_of
@@ -62,7 +63,16 @@ class LargeBesideTest(BesideTest):
             self.check_freed(N)
 
     def test_offsets(self):
-        beside = Beside("segments", bytes(N), message_of(N // 8, segments_message))
+        borders = array("q", range(N // 8))
+        borders[7] = 6
+        beside = Beside("segments", borders.tobytes(), message_of(N // 8, segments_message))
+        ones = b"\1" * (N // 8 - 1)
+        self.check(beside, ["sum"], ones)
+        for way, beside.way in WAYS:  # of the first without a value the answer says how many elements the offsets give it
+            answer = self.ask("u8", ["max", "sum"], ones, way, [beside], statuses=True)
+            self.assertIn("output 6: max of no elements has no value; 1 of", answer.results[0].message)
+            self.check_freed(N)
+        beside.data = bytes(N)
         self.check(beside, ["sum"], b"", ways=(("stream", "stream"), ("descriptor", "memfd")))
 
     def test_arrays_that_are_read_several_times(self):
