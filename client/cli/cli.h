@@ -306,6 +306,10 @@ int cli_reduce_text(const cli_options *o, cured_conn *conn, const cured_op *ops,
 /* Whether the options of --text go together, and with the others. */
 int cli_text_check(const cli_options *o);
 
+/* expand.c: puts the files in place of arguments that stand for several: folders, patterns, a.npz:*. every: of a folder
+ * each file counts, not those alone that are arrays by their names. */
+int cli_expand(cli_options *o, bool every);
+
 struct stat;
 /* open.c: opens a file, or of "-" standard input; *archive: it is the .npz of "a.npz:x". *name: for sentences. */
 int cli_open(const char *file, const char **name, int *fd, bool *archive, struct stat *st);

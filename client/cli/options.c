@@ -399,11 +399,20 @@ static int check_strays(const cli_options *o, const cli_command *command) {
     return EXIT_OK;
 }
 
+/* Checkpoints have folders of their own, and the ranks of cured-mpi must see the same files. */
+static int expand(cli_options *o, const cli_command *command) {
+    const bool every = o->text || o->raw || o->dtype != CURED_DTYPE_DEFAULT || (command->takes & CLI_OF_MERGE) != 0;
+    const bool expands = (command->takes & CLI_MANY) != 0 && (command->takes & CLI_OF_WEIGHTS) == 0;
+    return expands && !cli_program_here.whole ? cli_expand(o, every) : EXIT_OK;
+}
+
 static int check(cli_options *o) {
     const cli_command *command = o->command != NULL ? cli_find_command(o->command) : NULL;
     if (o->command == NULL) return cli_fail(EXIT_USAGE, "no command given; see %s --help", cli_program_here.name);
     if (command == NULL) return cli_unknown("unknown command", o->command, true);
     const bool ops = (command->takes & CLI_OPS) != 0, files = (command->takes & CLI_FILES) != 0;
+    const int expanded = expand(o, command);
+    if (expanded != EXIT_OK) return expanded;
     if (o->file_count > 1 && !(command->takes & CLI_MANY))
         return cli_fail(EXIT_USAGE, "one file at a time: '%s' and '%s'", o->file, o->files[1]);
     if (files && o->file == NULL)

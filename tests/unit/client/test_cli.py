@@ -221,7 +221,8 @@ class Cli(CliTest):
 
     def test_files(self):
         self.fails(66, "No such file", "sum", self.dir + "/none")
-        self.fails(66, "directory", "sum", self.dir)
+        os.makedirs(os.path.join(self.dir, "nothing"))
+        self.fails(66, "the folder", "sum", os.path.join(self.dir, "nothing"))
 
     def test_denied(self):
         """Exit status 77: a file, or the daemon's socket, that this user may not open."""

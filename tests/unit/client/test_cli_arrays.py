@@ -402,7 +402,8 @@ class Arrays(CliTest):
             self.fails(65, "not a partial", "merge", self.write("long", bytes(65537)), *arguments)
             self.fails(65, "", "merge", self.write("empty", b""), *arguments)
             self.fails(66, "No such file", "merge", self.dir + "/none", *arguments)
-            self.fails(66, "directory", "merge", self.dir, *arguments)
+            os.makedirs(os.path.join(self.dir, "nothing"), exist_ok=True)
+            self.fails(66, "the folder", "merge", os.path.join(self.dir, "nothing"), *arguments)
             with open(merged, "rb") as f:
                 data = f.read()
             newer = self.write("newer", data[:2] + b"\4" + data[3:])

@@ -5,6 +5,7 @@ import fractions
 import json
 import os
 import struct
+import zipfile
 
 from cli_daemon import CliTest, main, npy
 
@@ -49,6 +50,47 @@ class Many(CliTest):
         # options of the answer count for the total too
         lines = self.client("reduce", *self.names, "--ops", "var", "--ddof", "1", "--result-dtype", "f32", "--total").out.splitlines()
         self.assertEqual(self.client("var", self.raw, "--ddof", "1", "--result-dtype", "f32").out.strip(), lines[-1].split()[0])
+
+    def test_names_that_stand_for_several(self):
+        folder = os.path.join(self.dir, "folder")
+        os.makedirs(os.path.join(folder, "inner"))
+        def put(name, values):
+            self.write(os.path.join("folder", name), npy(struct.pack("<%dd" % len(values), *values), "<f8", (len(values),)))
+        put("b.npy", [1, 2])
+        put("a.npy", [4])
+        put(".hidden.npy", [100])
+        put("inner/c.npy", [100])
+        put("what[1].npy", [8])
+        put("what1.npy", [16])
+        with zipfile.ZipFile(os.path.join(folder, "z.npz"), "w", zipfile.ZIP_DEFLATED) as z:
+            for name, value in (("x.npy", 32), ("y/1.npy", 64), ("readme", 0), ("xx.npy", 128)):
+                z.writestr(name, npy(struct.pack("<d", value), "<f8", (1,)))
+        in_z = ["32 z.npz:x", "64 z.npz:y/1", "128 z.npz:xx"]
+        plain = ["4 a.npy", "3 b.npy", "16 what1.npy", "8 what[1].npy"]
+        for name, wanted in (("", sorted(plain, key=lambda x: x.split()[1]) + in_z), ("/*.npy", plain), ("/[ab].npy", plain[:2]), ("/z.npz:*", in_z),
+                             ("/z.npz:x*", [in_z[0], in_z[2]]), ("/*.npz:y*", None), ("/what[1].npy", None), ("/?.npz:x", None)):
+            lines = self.client("sum", folder + name).out.splitlines()
+            self.assertEqual(wanted or [{"/*.npz:y*": "64", "/what[1].npy": "8", "/?.npz:x": "32"}[name]],
+                             [x.replace(folder + "/", "") for x in lines], name)
+        lines = self.client("sum", folder + "/", folder + "/b.npy", "--total").out.splitlines()
+        self.assertEqual(["3 %s/b.npy" % folder, "258 total"], lines[-2:])
+        self.assertEqual(lines[:-2], self.client("sum", folder).out.splitlines())
+        for name, says in (("/*.none", "no file matches"), ("/z.npz:q*", "has no array that matches 'q*'"), ("/none.npz:*", "No such file"),
+                           ("/inner/none", "No such file"), ("/b.npy:*", "no file matches")):
+            self.fails(66, says, "sum", folder + name)
+        others = os.path.join(folder, "inner", "others")
+        os.makedirs(others)
+        self.fails(66, "has no files", "sum", others, "--dtype", "f64")
+        self.write("folder/inner/others/a.bin", struct.pack("<2d", 1, 2))
+        self.write("folder/inner/others/b", struct.pack("<2d", 3, 4))
+        self.fails(66, "has no .npy and no .npz files", "sum", others)
+        self.assertEqual("10 total", self.client("sum", others, "--dtype", "f64", "--total").out.splitlines()[-1])
+        self.fails(65, "bad.npz: ", "sum", self.write("bad.npz", b"no archive") + ":*")
+        self.fails(64, "one file at a time", "sum", folder, "--axis", "0")
+        parts = [os.path.join(folder, "inner", "%d.crp" % i) for i in range(2)]
+        for part, name, first in zip(parts, ("a.npy", "b.npy"), "01"):
+            self.client("sum", os.path.join(folder, name), "--partial", "--first", first, "--output", part)
+        self.assertEqual("sum 7\n", self.client("merge", os.path.join(folder, "inner", "*.crp"), "--ops", "sum").out)
 
     def test_json(self):
         lines = [json.loads(x) for x in self.client("sum", *self.names, "--total", "--json").out.splitlines()]
