@@ -58,7 +58,7 @@ typedef struct cr_job {
     uint64_t *counts;
     const struct cr_layout *layout; /* the input is a block of a larger array; it lives as long. NULL: it is none */
     uint64_t grain;                 /* elements; cuts between segments and claims fall on multiples of it */
-    uint64_t claim_bytes;           /* axis: lanes want as much at once, as far as there is; 0: whatever is ready */
+    uint64_t claim_bytes;           /* lanes want as much at once, as far as there is; 0: whatever is ready */
     uint64_t claim_most;            /* axis: and no more than this; 0: no limit of its own */
     uint64_t claim_output;          /* axis: bytes of answers that a claim may bring, about */
     uint32_t most_claims;           /* axis: at a time; 0: any number */

@@ -44,7 +44,7 @@ void cr_worker_fold(cr_worker *worker, cr_queue *queue) {
     } else {
         const cr_view view = cr_claim_view(claim, claim->data, claim->index, 0);
         if (job->quantile) fold_ranks(worker, job, &view, elements, &turn->error);
-        cr_cpu_fold_view(&turn->partial, &view, elements, job->base + claim->index);
+        (worker->fold ? worker->fold : cr_cpu_fold_view)(&turn->partial, &view, elements, job->base + claim->index);
     }
 }
 

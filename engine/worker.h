@@ -14,6 +14,8 @@ typedef struct cr_worker {
     cr_job_axis_hand hand; /* of an axis job whose block goes on in the next claim */
     uint64_t *counts;      /* of a claim by rank */
     size_t counts_words;
+    /* What folds ranges of whole arrays; NULL: cr_cpu_fold_view. */
+    void (*fold)(cr_partial *into, const cr_view *view, uint64_t elements, uint64_t index);
 } cr_worker;
 
 /* Gives back the claim in hand, if any, and takes the next, as one of `workers` threads. wait: sleeps until there is one, or

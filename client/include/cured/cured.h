@@ -16,8 +16,8 @@
  * folded fastest where it lies; a daemon earns its place for regions, CUDA memory and one budget of cores for all.
  *
  * The library starts no thread unless it is asked to (cured_connect_options.threads), handles no signal (sends never
- * raise SIGPIPE) and has no global state but the instruction set that folds in this process, and how many threads look for
- * answers (spin_us). A connection and its calls are used by one thread at a time; different connections are independent.
+ * raise SIGPIPE) and has no global state but the instruction set that folds in this process, how many threads look for answers
+ * (spin_us), and the thread pool. A connection and its calls are used by one thread at a time; different connections are independent.
  *
  * Everything is asynchronous underneath: the functions that start a call only queue it. cured_process() sends, receives
  * and completes whatever can be done without blocking, so an event loop polls cured_fd() for cured_events() for at most
@@ -25,7 +25,8 @@
  * calls may be in flight on one connection; they complete in any order.
  *
  * In this process cured_process(), and each round of a wait, does one bounded piece of work: it reads at most 1 MiB and folds one claim
- * (4 MiB, along an axis 16 MiB). Deadlines, cancelling and progress come through in between. While there is work cured_timeout_ms() is 0.
+ * (4 MiB, along an axis 16 MiB; 4 MiB for each thread of a pool, 64 MiB at most). Deadlines, cancelling and progress come through in
+ * between. While there is work cured_timeout_ms() is 0.
  *
  * After fork() both processes may go on with the same objects. The parent notices nothing. The child's first call on a
  * connection is sent over a connection of its own, and regions are registered anew there. Calls that the parent had in
@@ -195,7 +196,8 @@ typedef struct cured_connect_options {
      * attempted, for 100 ms, then twice as long with each further failure, up to circuit_max_ms. Half of each time is random.
      * Calls that wait for another try go on waiting. circuit_failures 0: never. */
     uint32_t circuit_failures, circuit_max_ms;
-    /* "embedded:": how many threads fold, 1,024 at most. 1: the caller's own alone; 0: one for each core it may use. */
+    /* "embedded:": how many threads fold, 1,024 at most. 1: the caller's own alone; 0: one for each core it may use. CURED_THREAD_POOL: the
+     * caller's own, and for whole arrays in memory of 1 MiB and more a pool that all such connections of the process share. */
     uint32_t threads;
     /* "tls:HOST:PORT": PEM files of the CAs that are trusted (NULL: $CURED_TLS_CA, else the system's), and of a certificate and its key
      * for daemons that want one (NULL: $CURED_CLIENT_CERTIFICATE and $CURED_CLIENT_KEY, else none). They are read by cured_connect(). */
@@ -207,6 +209,7 @@ typedef struct cured_connect_options {
 } cured_connect_options;
 
 #define CURED_NEVER_LOOK UINT32_MAX
+#define CURED_THREAD_POOL UINT32_MAX
 
 #define CURED_CONNECT_OPTIONS_INIT \
     { sizeof(cured_connect_options), NULL, 5000, 0, 20000, 5, 5000, 1, NULL, NULL, NULL, NULL, NULL }
@@ -228,7 +231,9 @@ typedef struct cured_connect_options {
  *
  * "embedded:" asks nobody and needs no daemon. The thread that waits or processes folds. With options.threads above 1 it is
  * helped, in calls of more than 8 MiB, by threads that the first such call starts; they block all signals and are kept until
- * cured_close(). That thread reads the files too, so a file system that hangs holds it. A daemon's limits do not apply. CUDA
+ * cured_close(). The pool of CURED_THREAD_POOL has a thread for each core that the process may use, and as many as $CURED_NUM_THREADS, or
+ * else $OMP_NUM_THREADS, say at most. Its first call starts it, and it stays; one call at a time has it, and others fold alone.
+ * The thread that waits reads the files too, so a file system that hangs holds it. A daemon's limits do not apply. CUDA
  * memory (UNIMPLEMENTED) and kernels by name (FAILED_PRECONDITION) need a daemon. $CURED_CPU_ISA chooses the instruction set of
  * all such connections of the process: "auto", "portable", "avx2" or "avx512" (FAILED_PRECONDITION where the machine lacks it);
  * the bits are the same. UNIMPLEMENTED where the library was built without it (CURED_EMBEDDED=OFF). */

@@ -10,6 +10,7 @@
 
 #include "base/cores.h"
 #include "client/lib/embedded/open.h"
+#include "client/lib/embedded/thread_pool.h"
 #include "client/lib/options.h"
 #include "kernels/cpu/fold.h"
 
@@ -230,10 +231,11 @@ static bool pressing(const cr_cl_calls *calls) {
     return !local->idle && !cr_list_empty(&local->works);
 }
 
-static void local_init(cr_local *local, cr_cl_calls *calls, uint32_t threads) {
+static void local_init(cr_local *local, cr_cl_calls *calls, uint32_t threads, bool pooled) {
     memset(local, 0, sizeof *local);
     local->calls = calls;
     local->threads = threads;
+    local->pooled = pooled;
     local->opened_ns = cr_now_ns();
     local->event = -1;
     cr_list_init(&local->works);
@@ -266,7 +268,7 @@ static void inherited(cr_cl_calls *calls) {
     for (cr_list *l = calls->all.next; l != &calls->all; l = l->next) cr_container(l, cured_call, all)->work = NULL;
     if (calls->fd >= 0) close(calls->fd); /* the parent's own is another */
     calls->fd = -1;
-    local_init(calls->local, calls, calls->local->threads);
+    local_init(calls->local, calls, calls->local->threads, calls->local->pooled);
 }
 
 static const cr_way way = {.begin = begin,
@@ -281,19 +283,23 @@ cr_status cr_local_select(cr_error *error) {
     static _Atomic bool selected;
     if (atomic_load_explicit(&selected, memory_order_relaxed)) return CR_OK;
     const char *isa = getenv("CURED_CPU_ISA");
-    const cr_status status = isa != NULL && isa[0] != '\0' ? cr_cpu_select(isa, error) : CR_OK;
+    uint32_t threads;
+    cr_status status = isa != NULL && isa[0] != '\0' ? cr_cpu_select(isa, error) : CR_OK;
+    if (status == CR_OK) status = cr_thread_pool_asked(&threads, error);
     if (status == CR_OK) atomic_store(&selected, true);
     return status;
 }
 
 cr_status cr_cl_embedded_open(cr_cl_calls *calls, uint32_t threads, cr_error *error) {
+    const bool pooled = threads == CURED_THREAD_POOL;
+    if (pooled) threads = 1;
     if (threads > CR_LOCAL_MAX_THREADS)
         return cr_fail(error, CR_INVALID_ARGUMENT, "threads is %u, limit is %d", threads, CR_LOCAL_MAX_THREADS);
     cr_status status = cr_local_select(error);
     if (status != CR_OK) return status;
     calls->local = malloc(sizeof *calls->local);
     if (calls->local == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a connection");
-    local_init(calls->local, calls, threads != 0 ? threads : cr_cores());
+    local_init(calls->local, calls, threads != 0 ? threads : cr_cores(), pooled);
     calls->way = &way;
     return CR_OK;
 }

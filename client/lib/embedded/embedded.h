@@ -24,6 +24,7 @@
 enum {
     CR_LOCAL_SMALL_BYTES = 1024 * 1024,      /* folded in one turn, without a job */
     CR_LOCAL_INLINE_BYTES = 8 * 1024 * 1024, /* up to here waking a thread costs more than it brings */
+    CR_LOCAL_POOLED_BYTES = 8 * 1024 * 1024, /* the same as SMALL, of whole arrays that the thread pool folds */
     CR_LOCAL_PIECE_BYTES = 1024 * 1024,
     CR_LOCAL_STATE_BYTES = 1024 * 1024 * 1024, /* beyond, columns come in strips, where they can */
     CR_LOCAL_CLAIM_LEAST_BYTES =
@@ -47,6 +48,7 @@ typedef struct cr_line {
 typedef struct cr_local {
     cr_cl_calls *calls;
     uint32_t threads;
+    bool pooled; /* whole arrays in memory go to the thread pool of the process (split.h) */
     uint64_t opened_ns;
     cr_line own, shared;
     cr_local_pool *pool; /* NULL: there is none yet */
@@ -172,7 +174,9 @@ cr_status cr_local_counts(cr_cl_ranked *ranked, const cr_view *view, uint64_t el
 /* The value of op number i: from the partial, or by rank from bits, which may be NULL where no op goes so. */
 void cr_local_value(const cr_ask *ask, const cr_partial *partial, const uint64_t *bits, uint32_t i, cr_value *value);
 
-/* small.c: whole calls in one turn. */
+/* small.c: whether the thread pool of the process is asked for it. */
+bool cr_local_is_pooled(const cured_call *call, const cr_local_input *input);
+/* Whole calls in one turn. */
 bool cr_small_takes(const cured_call *call, const cr_local_input *input);
 void cr_small_run(cured_call *call);
 

@@ -9,7 +9,7 @@
 
 #define CR_CL_EMBEDDED "embedded:"
 
-/* By so many threads; 0: as many as there are cores. UNIMPLEMENTED: the library was built without kernels. */
+/* By as many threads as cured_connect_options.threads says. UNIMPLEMENTED: the library was built without kernels. */
 cr_status cr_cl_embedded_open(cr_cl_calls *calls, uint32_t threads, cr_error *error);
 
 #endif

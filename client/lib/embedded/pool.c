@@ -1,13 +1,13 @@
-/* pool: threads that fold beside the caller's. They block all signals, which stay the program's own threads' business.
+/* pool: threads of one connection that fold beside the caller's, as many as it was asked for.
  *
  * Thread: cr_local_pool_new and cr_local_pool_free on the caller's. Owner: the connection's local. */
-#include <signal.h>
 #include <stdlib.h>
 
 #include "client/lib/embedded/embedded.h"
+#include "client/lib/embedded/threads.h"
 
 typedef struct pool_thread {
-    pthread_t thread;
+    cr_thread thread;
     cr_local_pool *pool;
     cr_worker worker;
 } pool_thread;
@@ -29,22 +29,15 @@ static void *thread_main(void *argument) {
 cr_local_pool *cr_local_pool_new(cr_queue *queue, uint32_t threads, uint32_t claimers) {
     cr_local_pool *pool = calloc(1, sizeof *pool + threads * sizeof pool->threads[0]);
     if (pool == NULL) return NULL;
-    sigset_t all, before;
-    sigfillset(&all);
     pool->queue = queue;
     pool->claimers = claimers;
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (; pool->count < threads; pool->count++) { /* fewer do the same work */
-        pool_thread *own = &pool->threads[pool->count];
-        own->pool = pool;
-        if (pthread_create(&own->thread, NULL, thread_main, own) != 0) break;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    for (uint32_t i = 0; i < threads; i++) pool->threads[i].pool = pool;
+    pool->count = cr_threads_start(thread_main, pool->threads, sizeof pool->threads[0], threads, CR_THREADS_JOINED);
     return pool;
 }
 
 void cr_local_pool_free(cr_local_pool *pool) {
     if (pool == NULL) return;
-    for (uint32_t i = 0; i < pool->count; i++) pthread_join(pool->threads[i].thread, NULL);
+    for (uint32_t i = 0; i < pool->count; i++) pthread_join(pool->threads[i].thread.id, NULL);
     free(pool);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/lib/embedded/embedded.h"
+#include "client/lib/embedded/split.h"
 #include "kernels/core/serial.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/layout.h"
@@ -12,9 +13,15 @@
 
 enum { LENGTH_BYTES = 4, SCRATCH_ALIGNMENT = 64 };
 
+bool cr_local_is_pooled(const cured_call *call, const cr_local_input *input) {
+    return call->calls->local->pooled && call->geometry == CR_GEOMETRY_WHOLE && input->memory != NULL &&
+           call->layout == NULL && call->ranked == NULL;
+}
+
 bool cr_small_takes(const cured_call *call, const cr_local_input *input) {
     void *out[CR_AXIS_PLACES];
-    if (input->memory == NULL || input->bytes > CR_LOCAL_SMALL_BYTES) return false;
+    const bool pooled = input->bytes <= CR_LOCAL_POOLED_BYTES && cr_local_is_pooled(call, input);
+    if (input->memory == NULL || (input->bytes > CR_LOCAL_SMALL_BYTES && !pooled)) return false;
     if (call->geometry == CR_GEOMETRY_KEYS) return false; /* it has a state, which its job holds */
     if (call->array == NULL) return true;
     return (input->bytes != 0 || call->geometry == CR_GEOMETRY_OFFSETS) && cr_cl_array_places(call->array, out);
@@ -156,6 +163,8 @@ void cr_small_run(cured_call *call) {
     const uint64_t elements = call->data_bytes / cr_dtype_size(ask.dtype);
     if (call->layout != NULL)
         cr_cpu_fold_layout(&partial, call->layout, call->data, elements, 0);
+    else if (call->calls->local->pooled)
+        cr_split_fold(&partial, &view, elements, ask.first);
     else
         cr_cpu_fold_view(&partial, &view, elements, ask.first);
     cr_error error;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/lib/embedded/embedded.h"
+#include "client/lib/embedded/split.h"
 #include "kernels/core/keyed.h"
 
 enum { PROGRESS_MIN_MS = 10 };
@@ -21,6 +22,7 @@ static cr_line *line_for(cr_local *local, uint64_t bytes, cr_error *error) {
     cr_line *line = beside ? &local->shared : &local->own;
     if (line->queue == NULL && cr_queue_new(queue_wakes, local, &line->queue, error) != CR_OK) return NULL;
     line->threads = beside ? local->threads : 1;
+    line->worker.fold = local->pooled ? cr_split_fold : NULL;
     if (!beside || local->pool != NULL) return line;
     local->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (local->event < 0) {
@@ -75,7 +77,7 @@ static cr_status make_segments(cr_work *work, const cr_axis_spec *spec, uint64_t
     return status;
 }
 
-static cr_status make_job(cr_work *work, bool in_memory, uint64_t from, cr_error *error) {
+static cr_status make_job(cr_work *work, bool in_memory, bool pooled, uint64_t from, cr_error *error) {
     const cured_call *call = work->call;
     const cr_ask ask = cr_local_ask(call);
     const bool again = work->rereads != NULL && work->rereads->state.read != 0;
@@ -93,6 +95,7 @@ static cr_status make_job(cr_work *work, bool in_memory, uint64_t from, cr_error
         job->quantile = &work->rereads->state;
         job->counts = work->rereads->counts;
     }
+    if (pooled && !job->in_order) job->claim_bytes = cr_split_bytes();
     if (ask.geometry == CR_GEOMETRY_WHOLE) return CR_OK;
     const cr_axis_spec spec = cr_local_spec(call);
     if (ask.geometry == CR_GEOMETRY_KEYS)
@@ -120,8 +123,9 @@ static uint64_t cut_to_segments(const cured_call *call, cr_local_input *input) {
 
 static cr_status begin(cr_work *work, cr_local_input *input, cr_error *error) {
     const uint64_t from = cut_to_segments(work->call, input);
+    const bool pooled = cr_local_is_pooled(work->call, input);
     work->line = line_for(work->local, input->bytes, error);
-    cr_status status = work->line != NULL ? make_job(work, input->memory != NULL, from, error) : error->code;
+    cr_status status = work->line != NULL ? make_job(work, input->memory != NULL, pooled, from, error) : error->code;
     if (status != CR_OK) return status;
     work->index = work->fed = 0;
     const bool strips = cr_job_axis_in_strips(work->job);
