@@ -191,6 +191,20 @@ uint32_t cr_py_client_timeout_ms(const cr_py_client *client) { return client->ti
 
 /* ---- The type ---- */
 
+/* None: the thread pool of the process. False with an exception. */
+static bool take_threads(PyObject *given, uint32_t *threads) {
+    *threads = CURED_THREAD_POOL;
+    if (given == Py_None) return true;
+    const long n = PyLong_AsLong(given);
+    if (n == -1 && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError)) return false;
+    if (n < 1 || n > 1024) {
+        PyErr_Format(PyExc_ValueError, "threads: %R, must be 1 to 1,024, or None", given);
+        return false;
+    }
+    *threads = (uint32_t)n;
+    return true;
+}
+
 static bool take_timeout(PyObject *given, uint32_t *timeout_ms) {
     *timeout_ms = 0;
     if (given == Py_None) return true;
@@ -207,16 +221,14 @@ static bool take_timeout(PyObject *given, uint32_t *timeout_ms) {
 static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"address", "threads", "timeout",    "tls_ca", "tls_certificate",
                             "tls_key", "token",   "token_file", NULL};
-    PyObject *address = Py_None, *timeout = Py_None, *shows[SHOWN] = {Py_None, Py_None, Py_None, Py_None, Py_None};
-    uint32_t timeout_ms;
-    int threads = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$iOOOOOO:Client", names, &address, &threads, &timeout,
+    PyObject *address = Py_None, *threads = Py_None, *timeout = Py_None,
+             *shows[SHOWN] = {Py_None, Py_None, Py_None, Py_None, Py_None};
+    uint32_t timeout_ms, thread_count;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$OOOOOOO:Client", names, &address, &threads, &timeout,
                                      &shows[TLS_CA], &shows[TLS_CERTIFICATE], &shows[TLS_KEY], &shows[TOKEN],
                                      &shows[TOKEN_FILE]))
         return NULL;
-    if (!take_timeout(timeout, &timeout_ms)) return NULL;
-    if (threads < 1 || threads > 1024)
-        return PyErr_Format(PyExc_ValueError, "threads: %d, must be 1 to 1,024", threads);
+    if (!take_timeout(timeout, &timeout_ms) || !take_threads(threads, &thread_count)) return NULL;
     address = address == Py_None ? PyUnicode_FromString("auto:") : PyOS_FSPath(address);
     if (address != NULL && !PyUnicode_Check(address)) {
         Py_DECREF(address);
@@ -232,7 +244,7 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         return NULL;
     }
     client->address = address;
-    client->threads = (uint32_t)threads;
+    client->threads = thread_count;
     client->timeout_ms = timeout_ms;
     for (int i = 0; i < SHOWN; i++) {
         if (shows[i] == Py_None || PyUnicode_FSConverter(shows[i], &client->shown[i])) continue;
@@ -326,7 +338,7 @@ bool cr_py_client_ready(PyObject *module) {
                            {Py_tp_methods, methods},
                            {Py_tp_getset, properties},
                            {Py_tp_doc,
-                            "Client(address=None, *, threads=1, timeout=None, tls_ca=None, tls_certificate=None, "
+                            "Client(address=None, *, threads=None, timeout=None, tls_ca=None, tls_certificate=None, "
                             "tls_key=None, token=None, token_file=None)\n--\n\n"
                             "Answers by the daemon at an address, or in this process."},
                            {0, NULL}};

@@ -43,7 +43,8 @@ class Threads(Case):
 
     def test_no_thread_is_started(self):
         before = len(os.listdir("/proc/self/task"))
-        cured.sum(numpy.zeros(5_000_000))
+        cured.sum(numpy.zeros(100_000))
+        cured.Client("embedded:", threads=1).sum(numpy.zeros(5_000_000))
         self.assertEqual(before, len(os.listdir("/proc/self/task")))
 
 
