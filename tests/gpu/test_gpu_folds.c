@@ -113,6 +113,8 @@ static void count_launches(cr_dtype dtype) {
     case_check(cr_fold_launchers(dtype, CR_FAM_SUM | CR_FAM_SUMSQ, 0, launchers, &count, &error), &error);
     run.wrong += count != 2;
     cr_fast_switch_off(0);
+    run.wrong += cr_fold_launchers(dtype, CR_FAM_DOT, 0, launchers, &count, &error) != CR_UNIMPLEMENTED ||
+                 strstr(error.text, "no kernel for dot of ") == NULL;
 }
 
 static void copy_over(uint64_t bytes) {

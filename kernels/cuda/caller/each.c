@@ -163,7 +163,8 @@ static cr_status run(line_of *line, size_t count, cr_error *error) {
     for (size_t i = 0; i < count && status == CR_OK; i++) {
         const cr_gpu_fold *fold = &line->folds[i];
         if (!cr_fold_takes(fold->dtype, fold->families))
-            status = cr_fail(error, CR_UNIMPLEMENTED, "the GPU has no kernels for these ops of dtype %s",
+            status = cr_fail(error, CR_UNIMPLEMENTED,
+                             "ops: the GPU has no kernel for one of them of %s: reduce copies in host memory",
                              cr_dtype_name(fold->dtype));
         else
             status = (is_small(fold) ? add_small : add_large)(line, i, error);

@@ -167,6 +167,13 @@ static uint32_t together(cr_dtype dtype, uint32_t *families, uint32_t wants, cr_
     return 1;
 }
 
+/* The first op that is made of a family. */
+static const char *of_family(uint32_t family, cr_dtype dtype) {
+    cr_op op = cr_op_next(CR_OP_NONE);
+    while (op != CR_OP_NONE && !(cr_op_needs(op, dtype) & family)) op = cr_op_next(op);
+    return cr_op_name(op);
+}
+
 cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, uint32_t wants, cr_fold_launcher out[CR_FOLD_LAUNCHES],
                             uint32_t *count, cr_error *error) {
     *count = together(dtype, &families, wants, out);
@@ -174,8 +181,9 @@ cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, uint32_t wants, c
         if (!(families & family)) continue;
         cr_fold_launcher launcher = launcher_of(family, dtype, wants);
         if (launcher == NULL) {
-            return cr_fail(error, CR_UNIMPLEMENTED, "the GPU has no kernel for family %u of dtype %s", family,
-                           cr_dtype_name(dtype));
+            return cr_fail(error, CR_UNIMPLEMENTED,
+                           "ops: the GPU has no kernel for %s of %s: reduce a copy in host memory",
+                           of_family(family, dtype), cr_dtype_name(dtype));
         }
         out[(*count)++] = launcher;
     }
