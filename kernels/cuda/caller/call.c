@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/cuda/caller/internal.h"
 
 enum { SLOTS_MOST = 16, LOOKS = 64 }; /* LOOKS: at the result, before the driver is asked */
@@ -195,8 +196,11 @@ static void merge_one(void *user, size_t number, const cr_partial *partial) {
     call->merged = true;
 }
 
+/* Answers on the host have another way, without which they go; those in device memory have this one alone. */
+static bool by_list(const cr_caller_fold *fold) { return cr_fast_on(CR_FAST_GPU_LISTS) && cr_caller_lists(fold); }
+
 static bool goes_by_many(const cr_caller_fold *fold) {
-    return fold->count > SLOTS_MOST && fold->mask.kind == CR_MASK_NONE && !cr_caller_lists(fold);
+    return fold->count > SLOTS_MOST && fold->mask.kind == CR_MASK_NONE && !by_list(fold);
 }
 
 static cr_status start_many(const cr_caller_fold *fold, cr_caller_call **out, cr_error *error) {
@@ -250,7 +254,7 @@ cr_status cr_caller_start(const cr_caller_fold *fold, cr_caller_call **out, cr_e
         cr_caller_leave(&visit);
         return status;
     }
-    status = cr_caller_lists(fold) ? start_list(call, &visit, fold, error) : start_each(call, &visit, fold, error);
+    status = by_list(fold) ? start_list(call, &visit, fold, error) : start_each(call, &visit, fold, error);
     *out = call;
     if (status != CR_OK && call->count != 0)
         cr_room_settle(call->room, visit.stream); /* what was put in the stream may still run */

@@ -120,7 +120,6 @@ static bool paired_launchers(cr_dtype dtype, uint32_t families, cr_fold_launcher
 }
 
 cr_fold_launcher cr_list_launcher(cr_dtype dtype, uint32_t family) {
-    if (!cr_fast_on(CR_FAST_GPU_LISTS)) return NULL;
     if (family == CR_FAM_SUM) return kernels[list_sum][dtype];
     if (family == CR_FAM_SUMABS) return kernels[list_sumabs][dtype];
     return family == CR_FAM_SUMSQ ? kernels[list_sumsq][dtype] : NULL;
