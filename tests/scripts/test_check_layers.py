@@ -149,6 +149,17 @@ class CheckLayers(unittest.TestCase):
         self.assertIn("base/a.h:2: cr_one has no caller outside tests", lines)
         self.assertIn("base/a.h:3: cr_two has no caller outside tests", lines)
 
+    def test_fast_ways_that_no_test_switches_off(self):
+        path = "kernels/core/fast.def"
+        rows = "/* f */\n" + "".join(f'CR_FAST({s}, "{s.lower()}_way", "t", "g")\n' for s in "ABCDE")
+        loop = "/* a */\nint f(void) {\n    unsigned way = CR_FAST_A;\n    while (case_without(&way, CR_FAST_C)) f();\n}\n"
+        off = {"tests/gpu/a.c": loop, "tests/unit/b.c": "/* b: CR_FAST_E */\n",
+               "tests/CMakeLists.txt": "# c: CURED_TEST_WITHOUT=a_way,d_way,\n"}
+        self.assertEqual(self.run_on({path: rows, **off})[0], 0)
+        for without, line in (("tests/CMakeLists.txt", 5), ("tests/unit/b.c", 6)):
+            status, lines = self.run_on({path: rows, **off, without: "/* # */\n" if without.endswith(".c") else "# c\n"})
+            self.assertEqual((1, [f"{path}:{line}: {'ABCDE'[line - 2]}: no test switches this way off"]), (status, lines))
+
     def test_columns_of_documents(self):
         words, row = "word " * 20, "| " + "cell " * 30 + "|\n"
         fine = [words[:100], row, f"```\n{row}```", f"<!-- {words} {words} -->", "https://" + "a" * 100]
