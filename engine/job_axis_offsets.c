@@ -6,6 +6,8 @@
 
 #include "kernels/cpu/offsets.h"
 
+typedef unsigned long long ull;
+
 /* A claim's elements, by the array's numbers: those that some segment may have. */
 typedef struct range {
     const cr_claim *claim;
@@ -47,6 +49,9 @@ static cr_status part_of(cr_queue *queue, cr_job_axis_hand *hand, const range *r
     const cr_axis_spec *spec = &job->axis->spec;
     const uint64_t begin = cr_offsets_at(&spec->offsets, segment), end = cr_offsets_at(&spec->offsets, segment + 1);
     const uint64_t from = begin > r->begin ? begin : r->begin, till = end < r->end ? end : r->end;
+    if (begin < job->axis->from) /* a fold of whole blocks would begin before the input, and its mask */
+        return cr_fail(error, CR_INVALID_ARGUMENT, "offsets[%llu] is %llu: the offsets changed while they were read",
+                       (ull)segment, (ull)begin);
     if (from >= till) return CR_OK; /* they changed meanwhile */
     if (cr_job_axis_take_up(queue, hand, job, segment, end - begin, error) != CR_OK) return error->code;
     const cr_axis_spec row = cr_offsets_row(spec, end - begin);

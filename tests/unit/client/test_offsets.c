@@ -181,6 +181,36 @@ START_TEST(a_stream_that_is_too_short) {
 }
 END_TEST
 
+/* Offsets change between the call and its first fold: what lies before the first of them is of no segment, nor is its mask, which ends
+ * with the input, too. A product is folded in blocks, which begin with a segment. */
+START_TEST(offsets_that_changed) {
+    static const int64_t lower[] = {0, 1, 8, 1000, 99992, 99999};
+    enum { N = 300 * 1000, FROM = 100 * 1000 };
+    if (of_daemon() != NULL) return;
+    cured_conn *conn = connect_threads(1);
+    make(3, N);
+    uint8_t *own = calloc(1, N); /* so that a sanitizer sees what is read before it */
+    for (size_t way = 0; way < 2 * sizeof lower / sizeof lower[0]; way++) {
+        const cured_mask mask = {own, N, 0, way % 3 ? CURED_MASK_BITS : CURED_MASK_BYTES, true};
+        const cured_offsets offsets = {borders, 2, CURED_I64};
+        cured_options o = CURED_OPTIONS_INIT;
+        cured_call *call = NULL;
+        cured_error error;
+        borders[0] = FROM;
+        borders[1] = N;
+        o.offsets = &offsets;
+        o.mask = &mask;
+        OK(cured_reduce_buffer(conn, CURED_F32, ops, way % 2 ? 1 : OPS, data, N, &o, &call, &error));
+        borders[0] = lower[way / 2];
+        ck_assert_int_eq(cured_wait(call, &error), CURED_INVALID_ARGUMENT);
+        ck_assert_msg(strstr(error.text, "the offsets changed while they were read") != NULL, "%s", error.text);
+        cured_call_free(call);
+    }
+    free(own);
+    cured_close(conn);
+}
+END_TEST
+
 #if !defined(__SANITIZE_THREAD__)
 static _Atomic bool over;
 
@@ -230,6 +260,7 @@ CR_CHECK_MAIN("client_offsets") {
     tcase_add_loop_test(tc, every_way_in, 0, 8);
     tcase_add_test(tc, what_is_wrong_is_said);
     tcase_add_test(tc, a_stream_that_is_too_short);
+    tcase_add_test(tc, offsets_that_changed);
 #if !defined(__SANITIZE_THREAD__) /* which finds the race that the test is about */
     tcase_add_test(tc, offsets_that_change);
 #endif
