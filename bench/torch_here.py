@@ -309,6 +309,37 @@ def masks():
         torch.cuda.empty_cache()
 
 
+def cells():
+    """Masks along axes, and segments of what kernels by offsets have not. The answers of the first rows are the CPU's."""
+    n, rows = 1 << 28, 1 << 18
+    t, m = torch.randn(n, device="cuda").reshape(rows, -1), torch.rand(n, device="cuda").reshape(rows, -1) < 0.5
+    whole = torch.randint(-1000, 1000, (n,), device="cuda", dtype=torch.int32)
+    for axis in (1, 0):
+        few, mask = (t[:4000] if axis == 0 else t[:100]).contiguous(), (m[:4000] if axis == 0 else m[:100]).contiguous()
+        for op in ("sum", "max"):
+            call = getattr(cured, op)
+            assert (call(few, axis=axis, where=mask) == call(few.cpu().numpy(), axis=axis, where=mask.cpu().numpy())).all(), (op, axis)
+        tell("sum of 1 GiB, axis %d, under a mask" % axis, cured=timed(lambda i: cured.sum(t, axis=axis, where=m), rounds=9, warm=2),
+             torch_where=timed(lambda i: torch.where(m, t, 0).sum(axis).cpu(), rounds=9, warm=2), plain=timed(lambda i: cured.sum(t, axis=axis), rounds=9, warm=2))
+    tell("max of 1 GiB under a mask", cured=timed(lambda i: cured.max(t, where=m), rounds=9, warm=2),
+         torch_where=timed(lambda i: torch.where(m, t, -torch.inf).max().item(), rounds=9, warm=2), plain=timed(lambda i: cured.max(t), rounds=9, warm=2))
+    flat = t.reshape(-1)
+    for length in (32, 1024, 65536):
+        offsets = torch.arange(0, n + 1, length, device="cuda")
+        for op, data in (("min", flat), ("sum", whole)):
+            call, few = getattr(cured, op), data[:length * 50]
+            assert (call(few, offsets=offsets[:51]) == call(few.cpu().numpy(), offsets=offsets[:51].cpu().numpy())).all(), (op, length)
+            ways = {"cured": timed(lambda i: call(data, offsets=offsets), rounds=7, warm=2), "plain": timed(lambda i: call(data), rounds=9, warm=2)}
+            if op == "min":
+                ways["segment_reduce"] = timed(lambda i: torch.segment_reduce(data, "min", offsets=offsets).cpu(), rounds=5, warm=1)
+            tell("%s of 1 GiB of %s, segments of %d" % (op, str(data.dtype)[6:], length), **ways)
+    keys = torch.randint(0, 250, (n,), device="cuda", dtype=torch.uint8)
+    out = torch.zeros(250, device="cuda", dtype=torch.float64)
+    tell("GPU's time by 250 keys of a byte", cured=on_gpu(lambda i: cured.sum(flat, keys=keys, groups=250, out=out), rounds=5, calls=4),
+         masked=on_gpu(lambda i: cured.sum(flat, keys=keys, groups=250, where=m.reshape(-1), out=out), rounds=5, calls=4))
+    torch.cuda.empty_cache()
+
+
 def state(gib):
     """Tensors as a model of 7 billion parameters has, at this many GiB."""
     share = [4096 * 4096] * 4 + [11008 * 4096] * 3 + [4096] * 2
@@ -327,7 +358,7 @@ def state(gib):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--gib", type=float, default=14)
-    parser.add_argument("--parts", default="calls,graphs,norms,many,masks,ranks,keys,deterministic,state")
+    parser.add_argument("--parts", default="calls,graphs,norms,many,masks,ranks,keys,cells,deterministic,state")
     words = parser.parse_args()
     print("%s, torch %s, cured %s" % (torch.cuda.get_device_name(), torch.__version__, cured.__version__), flush=True)
     for part in words.parts.split(","):

@@ -27,10 +27,10 @@ bool cr_py_cuda_wanted(const cr_py_request *r) {
 /* Answers in a tensor say nothing of those that have no value, so where some may have none they come by the host, which does. */
 bool cr_py_cuda_may_place(const cr_py_request *r) {
     const cr_finish_opts opts = finish_of(r);
-    if (r->input.is_masked || cr_py_order_asked(r))
-        return false; /* no kernel finishes what a mask leaves, or by rank */
-    for (size_t i = 0; i < r->op_count && r->keys != NULL; i++)
-        if (cr_op_empty((cr_op)r->ops[i]) == CR_EMPTY_NONE) return false; /* a group may have no elements */
+    if (cr_py_order_asked(r)) return false; /* no kernel finishes by rank */
+    const bool may_be_empty = r->input.is_masked || r->keys != NULL || r->offsets != NULL;
+    for (size_t i = 0; i < r->op_count && may_be_empty; i++)
+        if (cr_op_empty((cr_op)r->ops[i]) == CR_EMPTY_NONE) return false;
     for (size_t i = 0; i < r->op_count; i++)
         if (cr_axis_may_lack((cr_op)r->ops[i], (cr_dtype)r->input.dtype, &opts) ||
             cr_axis_may_be_none((cr_op)r->ops[i], (cr_dtype)r->input.dtype, &opts))
@@ -38,19 +38,14 @@ bool cr_py_cuda_may_place(const cr_py_request *r) {
     return true;
 }
 
-/* Also along an axis of one answer, as keepdims= makes one. */
-static bool is_whole(const cr_py_request *r) { return r->plan.whole || (r->along.outer == 1 && r->along.inner == 1); }
-
 static bool check(const cr_py_request *r) {
     const char *why = NULL;
     if (r->initial != NULL)
         why = "initial: not with CUDA tensors: put a tensor of one element in a list with it";
     else if (r->plan.mask != NULL || (r->input.is_masked && r->input.cuda_mask.data == NULL && r->plan.count != 0))
         why = "where: the mask of a CUDA tensor is a bool tensor on the same GPU";
-    else if (r->input.is_masked && (r->partial || r->offsets != NULL || !is_whole(r)))
-        why =
-            "where: of a CUDA tensor whole arrays are answered under a mask, without axis, offsets or partial: reduce "
-            "t[mask]";
+    else if (r->input.is_masked && r->partial)
+        why = "where: a partial of a CUDA tensor takes no mask: make it of t[mask]";
     if (why != NULL) PyErr_SetString(PyExc_TypeError, why);
     if (why == NULL && !r->plan.contiguous) {
         why = cr_py_input_in_c_order(&r->input)
@@ -175,7 +170,9 @@ static PyObject *run_whole(cr_py_request *r, const cured_cuda_ask *ask) {
 /* Why an op's answers of only NaNs, which are skipped, are not there; false with an exception. */
 static bool note_lacking(cr_py_request *r, size_t i) {
     const cr_finish_opts opts = finish_of(r);
-    const uint64_t count = r->plan.axis.outer * r->plan.axis.inner;
+    const bool some = r->offsets != NULL || r->keys != NULL || r->input.is_masked; /* elements are an output's */
+    const uint64_t n = r->offsets != NULL ? r->plan.count : r->plan.axis.n,
+                   count = r->offsets != NULL ? r->segments.count - 1 : r->plan.axis.outer * r->plan.axis.inner;
     const cr_op op = (cr_op)r->ops[i];
     cr_axis_missing missing = {0};
     cr_error error = {CR_OK, ""};
@@ -188,8 +185,7 @@ static bool note_lacking(cr_py_request *r, size_t i) {
     }
     cr_axis_mark(op, (cr_dtype)r->input.dtype, &opts, 0, count, r->pointers[i], status, &missing);
     PyMem_Free(status);
-    if (cr_axis_say(&missing, op, cr_axis_dtype(op, (cr_dtype)r->input.dtype, &opts), r->plan.axis.n, false, count,
-                    &error) == CR_OK)
+    if (cr_axis_say(&missing, op, cr_axis_dtype(op, (cr_dtype)r->input.dtype, &opts), n, some, count, &error) == CR_OK)
         return true;
     raised.code = (cured_status)error.code;
     snprintf(raised.text, sizeof raised.text, "%s", error.text);
@@ -216,8 +212,12 @@ static bool run_one_by_one(cr_py_request *r, const cured_cuda_ask *ask) {
     return true;
 }
 
-/* A key outside, which fails all ops. */
-static bool is_outside(const cured_error *error) { return strncmp(error->text, "keys:", 5) == 0; }
+/* An output without a value, which fails its op alone: not a key outside or a wrong offset. */
+static bool is_lacking(const cr_py_request *r, const cured_error *error) {
+    if (error->code != CURED_INVALID_ARGUMENT) return error->code == CURED_OUT_OF_RANGE;
+    if (r->offsets == NULL && r->keys == NULL && r->op_count > 1) return true;
+    return strncmp(error->text, "output ", 7) == 0;
+}
 
 static PyObject *run_axis(cr_py_request *r, const cured_cuda_ask *ask) {
     cured_error error;
@@ -226,9 +226,7 @@ static PyObject *run_axis(cr_py_request *r, const cured_cuda_ask *ask) {
     PyThreadState *thread = PyEval_SaveThread();
     const cured_status status = cured_cuda_reduce_axis(ask, r->pointers, &error);
     PyEval_RestoreThread(thread);
-    const bool lacks = status == CURED_INVALID_ARGUMENT && r->offsets == NULL &&
-                       (r->keys != NULL ? !is_outside(&error) : r->op_count > 1);
-    if (status == CURED_OUT_OF_RANGE || lacks) {
+    if (status != CURED_OK && is_lacking(r, &error)) {
         if (!run_one_by_one(r, ask)) return NULL;
     } else if (status != CURED_OK) {
         return failed(&error);

@@ -1,5 +1,5 @@
-/* gpu_caller_keys: reductions of device memory by key, beside what the CPU says of each group's elements gathered: keys of every type, in
- * every order, few and many groups, keys outside, answers to host memory, to device memory and in a graph.
+/* gpu_caller_keys: reductions of device memory by key, by offsets and along an axis, under masks, beside what the CPU says of each group's elements
+ * gathered: keys of every type, in every order, few and many groups, keys outside, answers to host memory, to device memory and in a graph.
  *
  * Thread: one. Owner: test_gpu_caller.c, of caller_run. */
 #include <stdlib.h>
@@ -7,16 +7,27 @@
 
 #include "kernels/core/axis.h"
 #include "kernels/core/keys.h"
+#include "kernels/core/mask.h"
+#include "kernels/core/offsets.h"
 #include "kernels/cpu/fold.h"
 #include "tests/gpu/gpu_caller.h"
 
-enum { OPS = 8, KEYS_AT = 2 * CALLER_ROOM, ANSWERS_AT = 64, ANSWERS = CALLER_ROOM / 8 };
+enum {
+    OPS = 8,
+    KEYS_AT = 2 * CALLER_ROOM,
+    MASK_AT = KEYS_AT + CALLER_ROOM / 2,
+    ANSWERS_AT = 64,
+    ANSWERS = CALLER_ROOM / 8
+};
 
 /* What is reduced, and by what. */
 typedef struct by_key {
     cured_dtype dtype;
     const uint8_t *host; /* the elements */
-    cr_keys keys;        /* in host memory */
+    cr_keys keys;        /* in host memory; of no type: offsets or the axis say where elements belong */
+    cr_offsets offsets;  /* likewise */
+    cr_shape by;
+    cr_mask mask; /* likewise; of the elements */
     uint64_t n, offset;
     cured_op ops[OPS];
     size_t op_count;
@@ -64,6 +75,13 @@ static uint64_t first_outside(const cr_keys *keys) {
 
 /* The cell of element i; UINT64_MAX: none. */
 static uint64_t cell_of(const by_key *b, uint64_t i) {
+    if (b->mask.kind != CR_MASK_NONE && cr_mask_word(&b->mask, i, 1) == 0) return UINT64_MAX;
+    if (b->offsets.dtype != CR_DTYPE_NONE) { /* few enough to look at all */
+        uint64_t s = 0;
+        while (s < b->offsets.count && cr_offsets_at(&b->offsets, s + 1) <= i) s++;
+        return s < b->offsets.count && cr_offsets_at(&b->offsets, s) <= i ? s : UINT64_MAX;
+    }
+    if (b->keys.dtype == CR_DTYPE_NONE) return i / (b->by.n * b->by.inner) * b->by.inner + i % b->by.inner;
     const uint64_t key = cr_keys_at(&b->keys, i / b->keys.columns);
     return key < b->keys.groups ? key * b->keys.columns + i % b->keys.columns : UINT64_MAX;
 }
@@ -139,7 +157,8 @@ static void check_host(const by_key *b, const cured_cuda_ask *ask) {
 
 /* To device memory, with a word of status. Of what is outside nobody else is told. */
 static void check_device(const by_key *b, cured_cuda_ask *ask) {
-    const bool captured = caller_draw(4) == 0, asked = caller_draw(8) != 0;
+    const bool host = ask->options->offsets != NULL && ask->options->offsets->data == b->offsets.data; /* of offsets */
+    const bool captured = caller_draw(4) == 0 && !host, asked = caller_draw(8) != 0;
     const uint64_t bytes = cr_keys_answers(&b->keys) * 8;
     void *answers[OPS], *to[OPS];
     uint64_t state = 0;
@@ -183,48 +202,124 @@ static uint64_t draw_groups(uint64_t n, uint64_t columns) {
     return caller_draw(8) == 0 && n < most ? n + 1 : groups < most ? groups : most;
 }
 
-void caller_check_keys(void) {
-    static const cured_dtype types[] = {CURED_F16, CURED_BF16, CURED_F32, CURED_F64},
-                             key_types[] = {CURED_I32, CURED_U32, CURED_I64, CURED_U64};
+/* Of these elements, keys in an order that is drawn; their type holds them. */
+static void draw_by_key(by_key *b, uint8_t *memory) {
+    static const cured_dtype types[] = {CURED_I32, CURED_U32, CURED_I64, CURED_U64,
+                                        CURED_I8,  CURED_U8,  CURED_I16, CURED_U16};
+    const cr_dtype dtype = (cr_dtype)types[caller_draw(caller_draw(3) ? 4 : 8)];
+    const uint64_t columns = caller_draw(4) ? 1 : 1 + caller_draw(40), size = cr_dtype_size(dtype);
+    const uint64_t most = size == 1 ? 100 : size == 2 ? 30000 : UINT32_MAX;
+    b->n -= b->n % columns;
+    b->keys = (cr_keys){memory, b->n / columns, draw_groups(b->n, columns), columns, dtype, caller_draw(3) == 0};
+    if (b->keys.groups > most) b->keys.groups = most;
+    draw_keys(memory, &b->keys, caller_draw(4) == 0);
+}
+
+/* Segments, some of them empty, with gaps before the first and behind the last. */
+static void draw_by_offsets(by_key *b, uint8_t *memory) {
+    static const cured_dtype types[] = {CURED_I32, CURED_U32, CURED_I64, CURED_U64};
+    const cr_dtype dtype = (cr_dtype)types[caller_draw(4)];
+    const uint64_t count = 1 + caller_draw(caller_draw(3) ? 9 : 300), size = cr_dtype_size(dtype);
+    uint64_t at = caller_draw(b->n / 4 + 1);
+    for (uint64_t i = 0; i <= count; i++) {
+        memcpy(memory + i * size, &at, size);
+        if (caller_draw(4)) at += caller_draw((b->n - at) / (caller_draw(3) ? count : 1) + 1);
+        if (i + 1 == count && caller_draw(2)) at = b->n;
+    }
+    b->offsets = (cr_offsets){memory, count, dtype};
+    b->keys = (cr_keys){NULL, b->n, count, 1, CR_DTYPE_NONE, true};
+}
+
+static void draw_by_axis(by_key *b) {
+    const uint64_t inner = 1 + caller_draw(caller_draw(2) ? 1 : 40), outer = 1 + caller_draw(caller_draw(2) ? 1 : 40);
+    b->by = (cr_shape){outer, b->n / (inner * outer), inner};
+    b->n = outer * b->by.n * inner;
+    b->keys = (cr_keys){NULL, b->n, outer * inner, 1, CR_DTYPE_NONE, true};
+}
+
+static void draw_mask(by_key *b, uint8_t *memory) {
+    const bool bits = caller_draw(2) != 0;
+    const uint64_t first = caller_draw(2) ? caller_draw(20) : 0, often = 1 + caller_draw(20);
+    for (uint64_t i = 0; i < first + b->n; i++) {
+        const bool on = caller_draw(20) < often;
+        if (bits)
+            memory[i / 8] = (uint8_t)((memory[i / 8] & ~(1u << i % 8)) | (unsigned)on << i % 8);
+        else
+            memory[i] = on;
+    }
+    b->mask = (cr_mask){memory, first, bits ? CR_MASK_BITS : CR_MASK_BYTES, caller_draw(2) != 0};
+}
+
+/* What is beside the elements is copied to the device, where the options then name it. */
+static void place_beside(const by_key *b, cured_options *options, cured_keys *keys, cured_offsets *offsets,
+                         cured_mask *mask, cured_axis *axis) {
+    const bool host = caller_draw(2) != 0; /* offsets may stay there */
+    const cr_dtype dtype = b->offsets.dtype != CR_DTYPE_NONE ? b->offsets.dtype : b->keys.dtype;
+    const uint8_t *from = b->offsets.dtype != CR_DTYPE_NONE ? b->offsets.data : b->keys.data;
+    const uint64_t count = b->offsets.dtype != CR_DTYPE_NONE ? b->offsets.count + 1 : b->keys.count;
+    uint8_t *to = caller_run.beside + KEYS_AT, *bits = caller_run.beside + MASK_AT;
+    if (dtype != CR_DTYPE_NONE)
+        caller_cuda(cudaMemcpy(to, from, count * cr_dtype_size(dtype), cudaMemcpyHostToDevice), "copy");
+    if (b->mask.kind != CR_MASK_NONE)
+        caller_cuda(cudaMemcpy(bits, b->mask.data, b->mask.first + b->n, cudaMemcpyHostToDevice), "copy");
+    *keys = (cured_keys){to, b->keys.count, (cured_dtype)dtype, b->keys.groups, b->keys.columns, b->keys.drop};
+    *offsets = (cured_offsets){host ? b->offsets.data : to, count, (cured_dtype)dtype};
+    *axis = (cured_axis){b->by.outer, b->by.n, b->by.inner};
+    *mask = (cured_mask){bits, b->n, b->mask.first, b->mask.kind == CR_MASK_BITS ? CURED_MASK_BITS : CURED_MASK_BYTES,
+                         b->mask.leaves_out};
+    if (b->offsets.dtype != CR_DTYPE_NONE)
+        options->offsets = offsets;
+    else if (b->keys.dtype != CR_DTYPE_NONE)
+        options->keys = keys;
+    else
+        options->axis = axis;
+    if (b->mask.kind != CR_MASK_NONE) options->mask = mask;
+}
+
+static void draw(by_key *b) {
+    static const cured_dtype types[] = {CURED_F16, CURED_BF16, CURED_F32, CURED_F64};
     static const uint64_t lengths[] = {0, 1, 2, 31, 32, 33, 255, 256, 257, 1000, 4096, 4099, 9000};
-    static uint8_t keys[CALLER_ROOM];
-    by_key b = {.dtype = caller_draw(6) ? types[caller_draw(4)]
-                                        : (cured_dtype)(CURED_BOOL + caller_draw(CURED_I64 - CURED_BOOL + 1))};
-    cured_options options = CURED_OPTIONS_INIT;
-    const size_t size = cured_dtype_size(b.dtype);
-    const uint64_t most = caller_run.bytes / 8;
-    b.offset = caller_draw(2) ? caller_draw(16) : 0;
-    b.n = caller_draw(10) ? lengths[caller_draw(sizeof lengths / sizeof lengths[0])] : caller_draw(most);
-    if (b.n > most) b.n = most;
-    b.host = caller_run.host + b.offset;
-    case_fill(caller_run.host + b.offset, b.n, (cr_dtype)b.dtype,
+    static uint8_t memory[CALLER_ROOM], mask[CALLER_ROOM];
+    const uint64_t most = caller_run.bytes / 8, way = caller_draw(6);
+    *b = (by_key){.dtype = caller_draw(6) ? types[caller_draw(4)]
+                                          : (cured_dtype)(CURED_BOOL + caller_draw(CURED_I64 - CURED_BOOL + 1))};
+    b->offset = caller_draw(2) ? caller_draw(16) : 0;
+    b->n = caller_draw(10) ? lengths[caller_draw(sizeof lengths / sizeof lengths[0])] : caller_draw(most);
+    if (b->n > most) b->n = most;
+    b->host = caller_run.host + b->offset;
+    case_fill(caller_run.host + b->offset, b->n, (cr_dtype)b->dtype,
               caller_draw(3) ? DATA_NORMAL : (enum cr_data_kind)caller_draw(DATA_KINDS), caller_run.seed);
-    const uint64_t columns = caller_draw(4) ? 1 : 1 + caller_draw(40);
-    b.n -= b.n % columns;
-    b.keys = (cr_keys){keys,
-                       b.n / columns,
-                       draw_groups(b.n, columns),
-                       columns,
-                       (cr_dtype)key_types[caller_draw(4)],
-                       caller_draw(3) == 0};
-    draw_keys(keys, &b.keys, caller_draw(4) == 0);
-    b.op_count = draw_ops(b.dtype, b.ops);
+    if (way > 1)
+        draw_by_key(b, memory);
+    else if (way == 1)
+        draw_by_offsets(b, memory);
+    else
+        draw_by_axis(b);
+    if (way == 0 || caller_draw(3) == 0) draw_mask(b, mask);
+    b->op_count = draw_ops(b->dtype, b->ops);
+}
+
+void caller_check_keys(void) {
+    static by_key b;
+    cured_options options = CURED_OPTIONS_INIT;
+    cured_keys keys;
+    cured_offsets offsets;
+    cured_mask mask;
+    cured_axis axis;
+    draw(&b);
     if (caller_draw(3) == 0 && cr_dtype_kind((cr_dtype)b.dtype) == CR_KIND_FLOAT) options.nan = CURED_NAN_SKIP;
     if (caller_draw(4) == 0 && b.ops[0] == CURED_OP_SUM) {
         options.result_dtype = CURED_F32;
         b.op_count = 1;
     }
-    caller_cuda(cudaMemcpy(caller_run.device + b.offset, b.host, b.n * size, cudaMemcpyHostToDevice), "copy");
-    caller_cuda(cudaMemcpy(caller_run.beside + KEYS_AT, keys, b.keys.count * cr_dtype_size(b.keys.dtype),
-                           cudaMemcpyHostToDevice),
-                "copy");
+    caller_cuda(
+        cudaMemcpy(caller_run.device + b.offset, b.host, b.n * cured_dtype_size(b.dtype), cudaMemcpyHostToDevice),
+        "copy");
+    place_beside(&b, &options, &keys, &offsets, &mask, &axis);
     caller_cuda(cudaDeviceSynchronize(), "synchronize"); /* streams that do not wait for the legacy one read it, too */
-    const cured_keys there = {
-        caller_run.beside + KEYS_AT, b.keys.count, (cured_dtype)b.keys.dtype, b.keys.groups, columns, b.keys.drop};
-    options.keys = &there;
     const cured_cuda_array array = {caller_run.device + b.offset, b.n, b.dtype};
     cured_cuda_ask ask = caller_ask(&array, 1, b.ops, b.op_count, &options);
-    if (caller_draw(2))
+    if (caller_draw(2) || (options.axis != NULL && b.n == 0)) /* of no elements no kernel answers along an axis */
         check_host(&b, &ask);
     else
         check_device(&b, &ask);

@@ -65,9 +65,8 @@ class Pairs(Case):
                                      outcome(lambda: getattr(cured, op)(s, where=mask, **options)), (op, dtype, options))
             self.assertEqual(outcome(lambda: cured.reduce(a, "sum,median,max", keepdims=True)), outcome(lambda: cured.reduce(s, "sum,median,max", keepdims=True)))
         whole = Tensor(numpy.ones((4, 5), "f4"))
-        for call in (lambda: cured.dot(whole, whole, axis=1), lambda: cured.sum(whole, axis=0, where=Tensor(numpy.ones((4, 5), "?"))),
-                     lambda: cured.reduce(whole, "sum,median", axis=0)):
-            with self.assertRaisesRegex((NotImplementedError, TypeError), "second: in device memory|where: of a CUDA tensor whole|op median of device memory"):
+        for call in (lambda: cured.dot(whole, whole, axis=1), lambda: cured.reduce(whole, "sum,median", axis=0)):
+            with self.assertRaisesRegex((NotImplementedError, TypeError), "second: in device memory|op median of device memory"):
                 call()
 
     def test_wherever_they_lie(self):

@@ -55,10 +55,12 @@ static cr_status take_places(cr_cl_cuda_ask *ask, cr_cl_cuda_what what, cr_error
     return ask->mixed ? cr_widen_check(ask->dtype, ask->needs.families, error) : CR_OK;
 }
 
-static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, bool single, cr_error *error) {
+static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, cr_error *error) {
     const bool partial = what == CR_CUDA_PARTIAL || what == CR_CUDA_PARTIAL_EACH;
     const char *not = NULL;
-    if (o->mask != NULL && what != CR_CUDA_VALUES && what != CR_CUDA_COUNT && !single) not = "mask";
+    if (o->mask != NULL && what != CR_CUDA_VALUES && what != CR_CUDA_COUNT && what != CR_CUDA_AXIS &&
+        what != CR_CUDA_TO)
+        not = "mask";
     if (o->second != NULL && (what == CR_CUDA_EACH || what == CR_CUDA_PARTIAL_EACH || what == CR_CUDA_LINEAR))
         not = "second";
     if (o->asked != NULL && what != CR_CUDA_COUNT) not = "asked";
@@ -141,19 +143,27 @@ cr_status cr_cl_cuda_needs(const cr_cl_cuda_ask *ask, cr_dtype dtype, cr_needs *
     return status == CR_OK ? cr_ask_place(&core, needs, error) : status;
 }
 
-/* Kernels make zeros of what a mask leaves out, so it goes with families to which zeros are nothing. */
+/* Folds make zeros of what a mask leaves out, so they answer ops to which zeros are nothing; others go by cells (kernels/cuda/keys). */
 static cr_status take_mask(cr_cl_cuda_ask *ask, const cured_mask *mask, cr_error *error) {
-    const uint32_t takes = CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ | CR_FAM_COUNTS;
     if (mask != NULL && ask->of->array_count != 1)
         return cr_fail(error, CR_INVALID_ARGUMENT, "mask: array_count is %zu, must be 1 with a mask",
                        ask->of->array_count);
-    for (size_t k = 0; mask != NULL && k < ask->of->op_count; k++)
-        if ((cr_op_needs(ask->ops[k], ask->dtype) & ~takes) != 0)
-            return cr_fail(error, CR_UNIMPLEMENTED,
-                           "mask: under a mask in device memory op %s is not answered yet, only sums, means, norms, "
-                           "variances and counts are; select the elements first (in Python t[mask])",
-                           cr_op_name(ask->ops[k]));
     return cr_cl_take_mask(mask, ask->of->arrays[0].count, &ask->mask, error);
+}
+
+bool cr_cl_cuda_by_cells(const cr_cl_cuda_ask *ask, size_t k) {
+    const uint32_t folded = CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ | CR_FAM_COUNTS;
+    return ask->mask.kind != CR_MASK_NONE && (cr_op_needs(ask->ops[k], ask->dtype) & ~folded) != 0;
+}
+
+/* The folds' part of the needs of a whole array. */
+static void part_cells(cr_cl_cuda_ask *ask, cr_cl_cuda_what what) {
+    if (what != CR_CUDA_VALUES && !ask->single) return;
+    for (size_t k = 0; k < ask->of->op_count; k++) ask->cells |= cr_cl_cuda_by_cells(ask, k);
+    if (!ask->cells) return;
+    ask->needs = (cr_needs){0, 0};
+    for (size_t k = 0; k < ask->of->op_count; k++)
+        if (!cr_cl_cuda_by_cells(ask, k)) ask->needs.families |= cr_op_needs(ask->ops[k], ask->dtype);
 }
 
 /* The types whose pairs have kernels (kernels/cuda/instance/fold.def). */
@@ -217,7 +227,7 @@ cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_c
         return cr_fail(error, CR_INVALID_ARGUMENT, "struct_bytes is %zu, must be %zu", of->struct_bytes, sizeof *of);
     cr_status status = cr_cl_take_options(of->options, &o, error);
     ask->single = status == CR_OK && what == CR_CUDA_AXIS && o.axis != NULL && o.axis->outer == 1 && o.axis->inner == 1;
-    if (status == CR_OK) status = check_options(&o, what, ask->single, error);
+    if (status == CR_OK) status = check_options(&o, what, error);
     if (status == CR_OK) status = check_arrays(of, what, o.axis != NULL, error);
     if (status == CR_OK) status = cr_cl_check_ops(of->ops, of->op_count, error);
     if (status != CR_OK) return status;
@@ -233,20 +243,24 @@ cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_c
     if (status == CR_OK) status = take_offsets(ask, o.offsets, error);
     if (status == CR_OK) status = take_keys(ask, o.keys, error);
     if (status == CR_OK) status = cr_cl_cuda_needs(ask, ask->dtype, &ask->needs, error);
+    if (status == CR_OK) part_cells(ask, what);
     if (status == CR_OK) status = take_places(ask, what, error);
     if (status == CR_OK) ask->api = cr_cl_cuda(error);
     return status == CR_OK && ask->api == NULL ? error->code : status;
 }
 
-void cr_cl_cuda_set_values(const cr_cl_cuda_ask *ask, size_t op_count, const cr_partial *partial, const uint64_t *bits,
-                           cured_values *values) {
+void cr_cl_cuda_set_values(const cr_cl_cuda_ask *ask, size_t op_count, const cr_partial *partial,
+                           const cr_cl_cuda_beside *beside, cured_values *values) {
     for (size_t k = 0; k < op_count; k++) {
         cr_value value;
-        const cr_finish_opts own = cr_finish_share(ask->ops[k], (cr_dtype)partial->dtype, &ask->finish, NULL);
-        if (bits != NULL && cr_op_closing(ask->ops[k]) == CR_CLOSING_ORDER)
-            cr_quantile_value(ask->ops[k], cr_axis_dtype(ask->ops[k], ask->dtype, &own), bits[k], &value);
+        cr_partial none;
+        const bool left = beside != NULL && !beside->has[k] && cr_cl_cuda_by_cells(ask, k);
+        const cr_partial *of = left ? cr_cl_cuda_no_elements(ask, beside, k, &none) : partial;
+        const cr_finish_opts own = cr_finish_share(ask->ops[k], (cr_dtype)of->dtype, &ask->finish, NULL);
+        if (beside == NULL || !beside->has[k])
+            cr_partial_finish(of, ask->ops[k], &own, &value);
         else
-            cr_partial_finish(partial, ask->ops[k], &own, &value);
-        cr_cl_value_set(cr_cl_values_at(values, k), &value, partial->dtype);
+            cr_quantile_value(ask->ops[k], cr_axis_dtype(ask->ops[k], ask->dtype, &own), beside->bits[k], &value);
+        cr_cl_value_set(cr_cl_values_at(values, k), &value, of->dtype);
     }
 }

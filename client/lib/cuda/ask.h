@@ -21,6 +21,7 @@ typedef struct cr_cl_cuda_ask {
     uint64_t first;
     bool unplaced, has_axis, single; /* single: the axis has one output, so the array is a whole one */
     bool paired, ranked;             /* there is a second array; an op finds elements by their rank */
+    bool cells;                      /* of a whole array under a mask an op goes by cells */
     bool mixed, by_place; /* mixed: the arrays are of several types. by_place: an answer says where an element lies */
     cr_shape shape;       /* with has_axis; else one row of all */
     cr_offsets offsets;   /* of segments; else of no type */
@@ -48,12 +49,28 @@ typedef enum cr_cl_cuda_what {
 cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_cuda_what what, cr_error *error);
 /* The needs of ask's ops for another type. */
 cr_status cr_cl_cuda_needs(const cr_cl_cuda_ask *ask, cr_dtype dtype, cr_needs *needs, cr_error *error);
-/* A partial's answers to ask's ops, of which there are op_count, and of ops by rank their bits (NULL: there are none): ask's own arrays
- * may be gone. */
-void cr_cl_cuda_set_values(const cr_cl_cuda_ask *ask, size_t op_count, const cr_partial *partial, const uint64_t *bits,
-                           cured_values *values);
+/* Under a mask, whether ops[k] goes by cells. */
+bool cr_cl_cuda_by_cells(const cr_cl_cuda_ask *ask, size_t k);
 
-/* ranks.c: the bits of the answers of ask's ops by rank, at bits[k] for ops[k]. Reads the arrays several times, and waits for each. */
-cr_status cr_cl_cuda_ranks(const cr_cl_cuda_ask *ask, uint64_t *bits, cr_error *error);
+/* Answers of a whole array that no partial has: of ops[k], where it has one, the bits. */
+typedef struct cr_cl_cuda_beside {
+    uint64_t bits[CURED_MAX_OPS];
+    bool has[CURED_MAX_OPS];
+} cr_cl_cuda_beside;
+
+/* A partial's answers to ask's ops, of which there are op_count, and those beside it (NULL: there are none): ask's own arrays may be gone. */
+void cr_cl_cuda_set_values(const cr_cl_cuda_ask *ask, size_t op_count, const cr_partial *partial,
+                           const cr_cl_cuda_beside *beside, cured_values *values);
+
+/* ranks.c: the answers of ask's ops by rank. Reads the arrays several times, and waits for each. */
+cr_status cr_cl_cuda_ranks(const cr_cl_cuda_ask *ask, cr_cl_cuda_beside *found, cr_error *error);
+/* cells.c: those of ops by cells; an extremum of no elements, or of skipped NaNs alone, is left out. Waits. */
+cr_status cr_cl_cuda_cells(const cr_cl_cuda_ask *ask, cr_cl_cuda_beside *found, cr_error *error);
+/* For ops[k], which cells left out, a partial that says why. */
+const cr_partial *cr_cl_cuda_no_elements(const cr_cl_cuda_ask *ask, const cr_cl_cuda_beside *beside, size_t k,
+                                         cr_partial *none);
+/* What the kernels by key are asked; to: where answers go in device memory. Without keys: of outputs along the axis. */
+cr_gpu_keys cr_cl_cuda_keys(const cr_cl_cuda_ask *ask, void *const *to);
+cr_gpu_axis cr_cl_cuda_axis(const cr_cl_cuda_ask *ask, void *const *to);
 
 #endif

@@ -9,7 +9,7 @@ static const cr_caller_array *arrays_of(const cr_cl_cuda_ask *ask) {
     return (const cr_caller_array *)(const void *)ask->of->arrays;
 }
 
-cr_status cr_cl_cuda_ranks(const cr_cl_cuda_ask *ask, uint64_t *bits, cr_error *error) {
+cr_status cr_cl_cuda_ranks(const cr_cl_cuda_ask *ask, cr_cl_cuda_beside *found, cr_error *error) {
     cr_quantile_item all[CURED_MAX_OPS], items[CR_QUANTILE_ITEMS];
     uint32_t at[CR_QUANTILE_ITEMS];
     cured_options o;
@@ -24,7 +24,8 @@ cr_status cr_cl_cuda_ranks(const cr_cl_cuda_ask *ask, uint64_t *bits, cr_error *
     for (uint32_t i = 0; i < count && status == CR_OK; i++) {
         const cr_op op = ask->ops[at[i]];
         const cr_finish_opts own = cr_finish_share(op, ask->dtype, &ask->finish, NULL);
-        bits[at[i]] = cr_quantile_finish(&s, i, cr_axis_dtype(op, ask->dtype, &own));
+        found->bits[at[i]] = cr_quantile_finish(&s, i, cr_axis_dtype(op, ask->dtype, &own));
+        found->has[at[i]] = true;
     }
     return status;
 }

@@ -30,24 +30,34 @@ static cr_status finish(const cr_cl_cuda_ask *ask, size_t op_count, cr_cl_cuda_f
     return status;
 }
 
-/* Ops by rank are read for first: bits[k] has the answer of ops[k]. Other ops are folded then. */
-static cr_status answer_whole(const cr_cl_cuda_ask *ask, uint64_t *bits, cr_partial *partial, cr_error *error) {
+/* Whether an op has no answer in `beside`: counts need a fold, too, of no family. */
+static bool needs_fold(const cr_cl_cuda_ask *ask, const cr_cl_cuda_beside *beside) {
+    for (size_t k = 0; k < ask->of->op_count; k++)
+        if (!beside->has[k] && !cr_cl_cuda_by_cells(ask, k)) return true;
+    return false;
+}
+
+/* Of a whole array: ops by rank are read for first, then those by cells, and others are folded. */
+static cr_status answer_whole(const cr_cl_cuda_ask *ask, cr_cl_cuda_beside *beside, cr_partial *partial,
+                              cr_error *error) {
     cr_cl_cuda_folds folds;
-    cr_status status = ask->ranked ? cr_cl_cuda_ranks(ask, bits, error) : CR_OK;
+    memset(beside, 0, sizeof *beside);
+    cr_status status = ask->ranked ? cr_cl_cuda_ranks(ask, beside, error) : CR_OK;
+    if (status == CR_OK && ask->cells) status = cr_cl_cuda_cells(ask, beside, error);
     cr_partial_init(partial, ask->dtype, 0);
-    if (status != CR_OK || ask->needs.families == 0) return status;
+    if (status != CR_OK || !needs_fold(ask, beside)) return status;
     status = cr_cl_cuda_folds_start(&folds, ask, error);
     return status == CR_OK ? cr_cl_cuda_folds_finish(&folds, partial, error) : status;
 }
 
-static cr_status reduce_ranked(const cr_cl_cuda_ask *ask, cured_values **out, cr_error *error) {
-    uint64_t bits[CURED_MAX_OPS];
+static cr_status reduce_in_parts(const cr_cl_cuda_ask *ask, cured_values **out, cr_error *error) {
+    cr_cl_cuda_beside beside;
     cr_partial partial;
-    const cr_status status = answer_whole(ask, bits, &partial, error);
+    const cr_status status = answer_whole(ask, &beside, &partial, error);
     if (status != CR_OK) return status;
     *out = cr_cl_values_new(ask->of->op_count);
     if (*out == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the values");
-    cr_cl_cuda_set_values(ask, ask->of->op_count, &partial, bits, *out);
+    cr_cl_cuda_set_values(ask, ask->of->op_count, &partial, &beside, *out);
     return CR_OK;
 }
 
@@ -57,8 +67,8 @@ cured_status cured_cuda_reduce(const cured_cuda_ask *of, cured_values **values, 
     cr_cl_cuda_folds folds;
     *values = NULL;
     cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_VALUES, &e);
-    if (status == CR_OK && ask.ranked) {
-        reduce_ranked(&ask, values, &e);
+    if (status == CR_OK && (ask.ranked || ask.cells)) {
+        reduce_in_parts(&ask, values, &e);
         return cr_cl_give(error, &e, 0);
     }
     if (status == CR_OK) status = cr_cl_cuda_folds_start(&folds, &ask, &e);
@@ -72,10 +82,10 @@ cured_status cured_cuda_start(const cured_cuda_ask *of, cured_cuda_call **call, 
     *call = NULL;
     if (c == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the call");
     cr_status status = cr_cl_cuda_take(&c->ask, of, CR_CUDA_VALUES, &e);
-    if (status == CR_OK && c->ask.ranked)
+    if (status == CR_OK && (c->ask.ranked || c->ask.cells))
         status = cr_fail(&e, CR_UNIMPLEMENTED,
-                         "ops: medians and quantiles are found in several reads, each of which waits: ask "
-                         "cured_cuda_reduce for them");
+                         "ops: medians and quantiles, and extrema under a mask, are found in steps, each of which "
+                         "waits: ask cured_cuda_reduce for them");
     if (status == CR_OK) status = cr_cl_cuda_folds_start(&c->folds, &c->ask, &e);
     if (status == CR_OK) {
         c->op_count = of->op_count;
@@ -122,17 +132,6 @@ cured_status cured_cuda_partial(const cured_cuda_ask *of, void *out, size_t *out
 
 /* ---- Along an axis, and in device memory ---- */
 
-static cr_gpu_axis axis_of(const cr_cl_cuda_ask *ask, void *const *to) {
-    return (cr_gpu_axis){.dtype = ask->dtype,
-                         .shape = ask->shape,
-                         .data = ask->of->arrays[0].data,
-                         .second = ask->second,
-                         .ops = ask->ops,
-                         .op_count = (uint32_t)ask->of->op_count,
-                         .finish = ask->finish,
-                         .to = to};
-}
-
 /* Of no elements each answer is the same, and no GPU is asked. */
 static cr_status fill_empty(const cr_cl_cuda_ask *ask, void *const *results, cr_error *error) {
     cr_partial none;
@@ -167,15 +166,17 @@ static cr_status check_places(const cr_cl_cuda_ask *ask, void *const *to, bool d
 
 /* Of the one output that there is, as of a whole array. */
 static cr_status store_single(const cr_cl_cuda_ask *ask, void *const *results, cr_error *error) {
-    uint64_t bits[CURED_MAX_OPS];
-    cr_partial partial;
-    cr_status status = answer_whole(ask, bits, &partial, error);
+    cr_cl_cuda_beside beside;
+    cr_partial partial, none;
+    cr_status status = answer_whole(ask, &beside, &partial, error);
     for (size_t k = 0; k < ask->of->op_count && status == CR_OK; k++) {
         const cr_finish_opts own = cr_finish_share(ask->ops[k], ask->dtype, &ask->finish, NULL);
-        if (cr_op_closing(ask->ops[k]) == CR_CLOSING_ORDER)
-            memcpy(results[k], &bits[k], cr_dtype_size(cr_axis_dtype(ask->ops[k], ask->dtype, &own)));
+        if (beside.has[k])
+            memcpy(results[k], &beside.bits[k], cr_dtype_size(cr_axis_dtype(ask->ops[k], ask->dtype, &own)));
         else
-            status = cr_axis_store(&partial, ask->ops[k], &own, 0, results[k], error);
+            status =
+                cr_axis_store(cr_cl_cuda_by_cells(ask, k) ? cr_cl_cuda_no_elements(ask, &beside, k, &none) : &partial,
+                              ask->ops[k], &own, 0, results[k], error);
     }
     return status;
 }
@@ -185,25 +186,35 @@ static bool goes_single(const cr_cl_cuda_ask *ask) {
     return ask->single && (ask->ranked || ask->paired || ask->mask.kind != CR_MASK_NONE);
 }
 
+/* Answers of segments, groups or outputs, to host memory (results) or to device memory. */
+static void answer_many(const cr_cl_cuda_ask *ask, void *const *results, void *const *to, void *state,
+                        cr_error *error) {
+    const cr_gpu_axis axis = cr_cl_cuda_axis(ask, to);
+    if (cr_cl_cuda_by_offsets(ask)) {
+        const cr_gpu_segments segments = {axis, ask->offsets, ask->mask};
+        ask->api->segments(&segments, ask->of->stream, results, state, error);
+    } else if (cr_cl_cuda_by_key(ask) || ask->mask.kind != CR_MASK_NONE) {
+        const cr_gpu_keys keys = cr_cl_cuda_keys(ask, to);
+        ask->api->keys(&keys, ask->of->stream, results, state, error);
+    } else if (results != NULL) {
+        ask->api->axis(&axis, ask->of->stream, results, error);
+    } else {
+        ask->api->enqueue(&axis, (const cr_caller_array *)(const void *)ask->of->arrays, ask->of->array_count,
+                          ask->of->stream, state, error);
+    }
+}
+
 cured_status cured_cuda_reduce_axis(const cured_cuda_ask *of, void *const *results, cured_error *error) {
     cr_error e = {CR_OK, ""};
     cr_cl_cuda_ask ask;
     cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_AXIS, &e);
     if (status == CR_OK) status = check_places(&ask, results, false, &e);
-    if (status == CR_OK && cr_cl_cuda_by_offsets(&ask)) {
-        const cr_gpu_segments segments = {axis_of(&ask, NULL), ask.offsets};
-        ask.api->segments(&segments, of->stream, results, NULL, &e);
-    } else if (status == CR_OK && cr_cl_cuda_by_key(&ask)) {
-        const cr_gpu_keys keys = {axis_of(&ask, NULL), ask.keys};
-        ask.api->keys(&keys, of->stream, results, NULL, &e);
-    } else if (status == CR_OK && goes_single(&ask)) {
+    if (status == CR_OK && goes_single(&ask))
         store_single(&ask, results, &e);
-    } else if (status == CR_OK && ask.shape.n == 0) {
+    else if (status == CR_OK && ask.has_axis && ask.shape.n == 0)
         fill_empty(&ask, results, &e);
-    } else if (status == CR_OK) {
-        const cr_gpu_axis axis = axis_of(&ask, NULL);
-        ask.api->axis(&axis, of->stream, results, &e);
-    }
+    else if (status == CR_OK)
+        answer_many(&ask, results, NULL, NULL, &e);
     return cr_cl_give(error, &e, 0);
 }
 
@@ -221,24 +232,14 @@ cured_status cured_cuda_enqueue(const cured_cuda_ask *of, void *const *to, void 
     cr_cl_cuda_ask ask;
     cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_TO, &e);
     if (status == CR_OK && of->array_count > 1) ask.shape.n = all_elements(of);
-    for (size_t k = 0; k < of->op_count && status == CR_OK && !cr_cl_cuda_by_key(&ask); k++) {
+    const bool many = cr_cl_cuda_by_key(&ask) || cr_cl_cuda_by_offsets(&ask); /* who answers looks at the ops */
+    for (size_t k = 0; k < of->op_count && status == CR_OK && !many; k++) {
         const cr_finish_opts own = cr_finish_share(ask.ops[k], ask.dtype, &ask.finish, NULL);
         status = cr_axis_check(ask.ops[k], ask.dtype, &ask.shape, &own, &e);
     }
     if (status == CR_OK) status = check_places(&ask, to, true, &e);
     if (status == CR_OK && (uintptr_t)state % sizeof(uint64_t) != 0)
         status = cr_fail(&e, CR_INVALID_ARGUMENT, "status: %p is no multiple of 8", state);
-    if (status == CR_OK) {
-        const cr_gpu_axis axis = axis_of(&ask, to);
-        const cr_gpu_segments segments = {axis, ask.offsets};
-        const cr_gpu_keys keys = {axis, ask.keys};
-        if (cr_cl_cuda_by_offsets(&ask))
-            ask.api->segments(&segments, of->stream, NULL, state, &e);
-        else if (cr_cl_cuda_by_key(&ask))
-            ask.api->keys(&keys, of->stream, NULL, state, &e);
-        else
-            ask.api->enqueue(&axis, (const cr_caller_array *)(const void *)of->arrays, of->array_count, of->stream,
-                             state, &e);
-    }
+    if (status == CR_OK) answer_many(&ask, NULL, to, state, &e);
     return cr_cl_give(error, &e, 0);
 }

@@ -196,6 +196,11 @@ cr_gpu_axis cr_caller_answers_of(const cr_gpu_axis *axis, uint64_t count);
  * answers are at results. */
 cr_status cr_caller_bring(cr_room *room, const cr_visit *visit, const cr_gpu_axis *answers, const uint64_t *at,
                           void *const *results, unsigned long long *wrong, cr_error *error);
+/* Whether the kernels read the offsets where they lie; and brings those there that they do not. */
+cr_status cr_caller_find_offsets(const cr_offsets *offsets, const cr_visit *visit, bool *here, cr_error *error);
+cr_status cr_caller_bring_offsets(cr_room *room, const cr_visit *visit, cr_offsets *offsets, cr_error *error);
+/* Says which offset is wrong: of those in device memory by a copy. Waits. */
+cr_status cr_caller_say_wrong(const cr_offsets *offsets, uint64_t elements, const cr_visit *visit, cr_error *error);
 cr_status cr_caller_keys(const cr_gpu_keys *keys, void *stream, void *const *results, void *state, cr_error *error);
 
 cr_status cr_caller_segments(const cr_gpu_segments *segments, void *stream, void *const *results, void *state,

@@ -1,6 +1,7 @@
-/* keys: answers by key, to host memory or device memory. The keys lie in memory of the array's device.
+/* keys: answers by key, by offsets and under a mask along an axis, to host memory or device memory. Keys and masks lie in memory of the array's
+ * device; offsets lie there, or are copied there.
  *
- * A key outside is found by the kernels. Who waits for the answers is told the first; other answers have a word of status for it.
+ * A key outside, or a wrong offset, is found by the kernels. Who waits for the answers is told the first; other answers have a word of status for it.
  * Thread: any. Owner: the room, or a graph. */
 #include <string.h>
 
@@ -9,12 +10,21 @@
 
 enum { KEPT_LOG2 = 28 }; /* of the bytes of states that a stream keeps for its next call */
 
-static cr_status check_keys(const cr_keys *keys, const cr_visit *visit, cr_error *error) {
-    if (keys->count == 0) return CR_OK;
-    const cr_status status = cr_caller_check_beside(keys->data, "keys", visit, error);
-    if (status == CR_OK && (uintptr_t)keys->data % cr_dtype_size(keys->dtype) != 0)
+static bool by_offsets(const cr_gpu_keys *k) { return k->offsets.dtype != CR_DTYPE_NONE; }
+
+/* here: offsets lie where the kernels read them. */
+static cr_status check_beside(const cr_gpu_keys *k, const cr_visit *visit, bool *here, cr_error *error) {
+    const cr_keys *keys = &k->keys;
+    const bool some = keys->count != 0 && keys->dtype != CR_DTYPE_NONE;
+    cr_status status = CR_OK;
+    *here = true;
+    if (by_offsets(k)) status = cr_caller_find_offsets(&k->offsets, visit, here, error);
+    if (some) status = cr_caller_check_beside(keys->data, "keys", visit, error);
+    if (status == CR_OK && some && (uintptr_t)keys->data % cr_dtype_size(keys->dtype) != 0)
         return cr_fail(error, CR_INVALID_ARGUMENT, "keys: %p is no multiple of %zu", (const void *)keys->data,
                        cr_dtype_size(keys->dtype));
+    if (status == CR_OK && k->mask.kind != CR_MASK_NONE && k->axis.shape.n != 0)
+        status = cr_caller_check_beside(k->mask.data, "mask", visit, error);
     return status;
 }
 
@@ -79,8 +89,9 @@ static cr_status run(cr_room *room, const cr_visit *visit, const cr_gpu_keys *k,
     status = put(k, visit, room->groups, out, (unsigned long long *)(void *)room->answers, error);
     if (status == CR_OK) status = cr_caller_bring(room, visit, &answers, at, results, &wrong, error);
     if (status != CR_OK || wrong == 0) return status;
-    return wrong >> CR_KEYS_OUTSIDE_LOG2 == 0 ? say_outside(k, visit, wrong - 1, error)
-                                              : say_unfit(room, &answers, wrong, error);
+    if (wrong >> CR_KEYS_OUTSIDE_LOG2 != 0) return say_unfit(room, &answers, wrong, error);
+    return by_offsets(k) ? cr_caller_say_wrong(&k->offsets, k->axis.shape.n, visit, error)
+                         : say_outside(k, visit, wrong - 1, error);
 }
 
 static cr_status put_in_graph(const cr_gpu_keys *k, const cr_visit *visit, void *status, cr_error *error) {
@@ -99,15 +110,23 @@ static cr_status put_in_room(cr_room *room, const cr_visit *visit, const cr_gpu_
     return status;
 }
 
+/* Offsets of host memory are brought; of a call that nobody waits for they are looked at first. */
+static cr_status bring(cr_room *room, const cr_visit *visit, cr_gpu_keys *k, bool waits, cr_error *error) {
+    const cr_status status = waits ? CR_OK : cr_offsets_check(&k->offsets, k->axis.shape.n, error);
+    return status == CR_OK ? cr_caller_bring_offsets(room, visit, &k->offsets, error) : status;
+}
+
 cr_status cr_caller_keys(const cr_gpu_keys *keys, void *stream, void *const *results, void *state, cr_error *error) {
     cr_visit visit;
     cr_room *room = NULL;
+    cr_gpu_keys own = *keys;
+    bool here;
     const void *data = keys->axis.shape.n != 0 ? keys->axis.data : NULL;
     cr_status status = cr_keys_gpu_takes(keys, error);
     if (status == CR_OK) status = cr_caller_enter(&visit, data, stream, error);
     if (status != CR_OK) return status;
     if (results != NULL) status = cr_caller_check_wait(&visit, error);
-    if (status == CR_OK) status = check_keys(&keys->keys, &visit, error);
+    if (status == CR_OK) status = check_beside(keys, &visit, &here, error);
     if (status == CR_OK && results == NULL) status = cr_caller_check_to(&keys->axis, &visit, error);
     if (status == CR_OK && visit.captured) {
         status = put_in_graph(keys, &visit, state, error);
@@ -115,8 +134,10 @@ cr_status cr_caller_keys(const cr_gpu_keys *keys, void *stream, void *const *res
         status = cr_room_take(&visit, &room, error);
         if (status == CR_OK) {
             pthread_mutex_lock(&room->mutex);
-            status = results != NULL ? run(room, &visit, keys, results, error)
-                                     : put_in_room(room, &visit, keys, state, error);
+            if (!here) status = bring(room, &visit, &own, results != NULL, error);
+            if (status == CR_OK)
+                status = results != NULL ? run(room, &visit, &own, results, error)
+                                         : put_in_room(room, &visit, &own, state, error);
             drop_state(room, &visit);
             if (status != CR_OK && status != CR_INVALID_ARGUMENT && status != CR_OUT_OF_RANGE)
                 cr_room_settle(room, visit.stream);

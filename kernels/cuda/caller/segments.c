@@ -15,22 +15,22 @@ static uint64_t bytes_of_offsets(const cr_offsets *offsets) {
     return (offsets->count + 1) * cr_dtype_size(offsets->dtype);
 }
 
-static cr_status check(const cr_gpu_segments *s, cr_error *error) {
-    const cr_gpu_axis *axis = &s->axis;
-    if (s->offsets.count > UINT32_MAX)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "offsets: more than 2^32 answers at once");
-    for (uint32_t k = 0; k < axis->op_count; k++)
-        if (!cr_segments_takes(axis->ops[k], axis->dtype, &axis->finish))
-            return cr_fail(
-                error, CR_UNIMPLEMENTED,
-                "ops: the GPU has no kernel for %s of %s by offsets; it has sums, means, norms and variances "
-                "of f16, bf16, f32 and f64: reduce a copy in host memory",
-                cr_op_name(axis->ops[k]), cr_dtype_name(axis->dtype));
-    return CR_OK;
+/* Whether kernels by offsets answer; otherwise those by key do. */
+static bool takes(const cr_gpu_segments *s) {
+    for (uint32_t k = 0; k < s->axis.op_count; k++)
+        if (!cr_segments_takes(s->axis.ops[k], s->axis.dtype, &s->axis.finish)) return false;
+    return s->mask.kind == CR_MASK_NONE;
 }
 
-/* Whether the kernels read the offsets where they lie. */
-static cr_status find_offsets(const cr_offsets *offsets, const cr_visit *visit, bool *here, cr_error *error) {
+static cr_status by_key(const cr_gpu_segments *s, void *stream, void *const *results, void *state, cr_error *error) {
+    const cr_gpu_keys keys = {.axis = s->axis,
+                              .keys = cr_keys_of_offsets(&s->offsets, s->axis.shape.n),
+                              .offsets = s->offsets,
+                              .mask = s->mask};
+    return cr_caller_keys(&keys, stream, results, state, error);
+}
+
+cr_status cr_caller_find_offsets(const cr_offsets *offsets, const cr_visit *visit, bool *here, cr_error *error) {
     enum cudaMemoryType type;
     const cr_status status = cr_caller_find(offsets->data, "offsets", visit, &type, error);
     if (status != CR_OK) return status;
@@ -45,8 +45,7 @@ static cr_status find_offsets(const cr_offsets *offsets, const cr_visit *visit, 
     return CR_OK;
 }
 
-/* The offsets where the kernels find them. */
-static cr_status bring_offsets(cr_room *room, const cr_visit *visit, cr_offsets *offsets, cr_error *error) {
+cr_status cr_caller_bring_offsets(cr_room *room, const cr_visit *visit, cr_offsets *offsets, cr_error *error) {
     const uint64_t bytes = bytes_of_offsets(offsets);
     cr_status status = cr_room_grow(&room->offsets, &room->offset_bytes, bytes, visit->stream, error);
     if (status != CR_OK) return status;
@@ -66,10 +65,9 @@ static cr_status put(const cr_gpu_segments *s, const cr_visit *visit, uint8_t *s
 
 /* ---- To host memory ---- */
 
-/* Says which offset is wrong: of those in device memory by a copy. */
-static cr_status say_wrong(const cr_gpu_segments *s, const cr_visit *visit, cr_error *error) {
-    const uint64_t bytes = bytes_of_offsets(&s->offsets);
-    cr_offsets copy = s->offsets;
+cr_status cr_caller_say_wrong(const cr_offsets *offsets, uint64_t elements, const cr_visit *visit, cr_error *error) {
+    const uint64_t bytes = bytes_of_offsets(offsets);
+    cr_offsets copy = *offsets;
     cr_status status = CR_OK;
     void *own = malloc(bytes);
     if (own == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "offsets: no memory to look for the wrong one");
@@ -77,7 +75,7 @@ static cr_status say_wrong(const cr_gpu_segments *s, const cr_visit *visit, cr_e
     if (failure == cudaSuccess) failure = cudaStreamSynchronize(visit->stream);
     copy.data = own;
     status = cr_caller_error((int)failure, "offsets", error);
-    if (status == CR_OK) status = cr_offsets_check(&copy, s->axis.shape.n, error);
+    if (status == CR_OK) status = cr_offsets_check(&copy, elements, error);
     if (status == CR_OK) status = cr_fail(error, CR_INVALID_ARGUMENT, "offsets: they changed while they were read");
     free(own);
     return status;
@@ -90,14 +88,14 @@ static cr_status run(cr_room *room, const cr_visit *visit, cr_gpu_segments *s, b
     unsigned long long wrong = 0;
     const cr_gpu_axis answers = cr_caller_answers_of(&s->axis, s->offsets.count);
     const uint64_t bytes = cr_axis_lay_out(&answers, at);
-    cr_status status = here ? CR_OK : bring_offsets(room, visit, &s->offsets, error);
+    cr_status status = here ? CR_OK : cr_caller_bring_offsets(room, visit, &s->offsets, error);
     if (status == CR_OK) status = cr_room_grow(&room->answers, &room->answer_bytes, bytes, visit->stream, error);
     if (status == CR_OK)
         status = cr_caller_need_bytes(room, cr_segments_scratch(s, visit->multiprocessors), visit, error);
     for (uint32_t k = 0; k < s->axis.op_count && status == CR_OK; k++) out[k] = room->answers + at[k];
     if (status == CR_OK) status = put(s, visit, room->scratch, out, (unsigned long long *)(void *)room->answers, error);
     if (status == CR_OK) status = cr_caller_bring(room, visit, &answers, at, results, &wrong, error);
-    return status == CR_OK && wrong != 0 ? say_wrong(s, visit, error) : status;
+    return status == CR_OK && wrong != 0 ? cr_caller_say_wrong(&s->offsets, s->axis.shape.n, visit, error) : status;
 }
 
 /* ---- To device memory ---- */
@@ -118,7 +116,7 @@ static cr_status put_in_room(cr_room *room, const cr_visit *visit, cr_gpu_segmen
                              cr_error *error) {
     cr_status status =
         here ? CR_OK : cr_offsets_check(&s->offsets, s->axis.shape.n, error); /* nobody waits to be told */
-    if (status == CR_OK && !here) status = bring_offsets(room, visit, &s->offsets, error);
+    if (status == CR_OK && !here) status = cr_caller_bring_offsets(room, visit, &s->offsets, error);
     if (status == CR_OK)
         status = cr_caller_need_bytes(room, cr_segments_scratch(s, visit->multiprocessors), visit, error);
     if (status == CR_OK) status = put(s, visit, room->scratch, s->axis.to, place_of(state, room->scratch), error);
@@ -132,12 +130,14 @@ cr_status cr_caller_segments(const cr_gpu_segments *segments, void *stream, void
     cr_room *room = NULL;
     cr_gpu_segments own = *segments;
     bool here = false;
-    cr_status status = check(segments, error);
-    if (status != CR_OK || own.offsets.count == 0) return status;
-    status = cr_caller_enter(&visit, own.axis.shape.n != 0 ? own.axis.data : NULL, stream, error);
+    if (own.offsets.count > UINT32_MAX)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "offsets: more than 2^32 answers at once");
+    if (own.offsets.count == 0) return CR_OK;
+    if (!takes(segments)) return by_key(segments, stream, results, state, error);
+    cr_status status = cr_caller_enter(&visit, own.axis.shape.n != 0 ? own.axis.data : NULL, stream, error);
     if (status != CR_OK) return status;
     if (results != NULL) status = cr_caller_check_wait(&visit, error);
-    if (status == CR_OK) status = find_offsets(&own.offsets, &visit, &here, error);
+    if (status == CR_OK) status = cr_caller_find_offsets(&own.offsets, &visit, &here, error);
     if (status == CR_OK && results == NULL) status = cr_caller_check_to(&own.axis, &visit, error);
     if (status == CR_OK && visit.captured) {
         status = put_in_graph(&own, &visit, state, error);

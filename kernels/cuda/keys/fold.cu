@@ -1,6 +1,19 @@
 /* fold: the kernels that fold.cuh makes, by type. Thread: the stream's. Owner: none. */
 #include "kernels/cuda/keys/fold.cuh"
 
+/* Offsets that rise, and end within the elements. */
+__global__ void __launch_bounds__(CR_GPU_THREADS) cr_keys_check_kernel(const __grid_constant__ cr_keys_args args, const uint64_t elements) {
+    for (uint64_t i = blockIdx.x * CR_GPU_THREADS + threadIdx.x; i <= args.keys_below; i += (uint64_t)gridDim.x * CR_GPU_THREADS) {
+        const uint64_t own = cr_keys_load(args, i), before = i != 0 ? cr_keys_load(args, i - 1) : 0;
+        if (own > elements || own < before) atomicMax(&args.head->inside, ~(unsigned long long)i);
+    }
+}
+
+extern "C" int cr_keys_launch_check(const cr_keys_args *args, uint64_t elements, void *stream) {
+    const uint32_t wanted = args->keys_below / CR_GPU_THREADS + 1;
+    return CR_LAUNCH(cr_keys_check_kernel, min(wanted, (uint32_t)CR_GPU_THREADS), CR_GPU_THREADS, stream, *args, elements);
+}
+
 template <class T> static int cr_keys_go(const cr_keys_args *args, void *stream) {
     const uint32_t words = (2 * T::DIGITS + (uint32_t)args->at.counts) * args->copies + 2 * T::LIMBS * args->limb_copies;
     const uint32_t bytes = words * args->groups * (uint32_t)sizeof(uint32_t);

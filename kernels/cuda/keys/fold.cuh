@@ -9,11 +9,10 @@
 #ifndef CURED_KERNELS_CUDA_KEYS_FOLD_CUH
 #define CURED_KERNELS_CUDA_KEYS_FOLD_CUH
 
+#include "kernels/cuda/keys/source.cuh"
 #include "kernels/cuda/keys/term.cuh"
 #include "kernels/cuda/thread/shared.cuh"
 #include "kernels/cuda/thread/simt.cuh"
-
-static constexpr uint32_t CR_KEYS_NOBODY = UINT32_MAX; /* the group of what is for none */
 
 CR_DEVICE void cr_keys_add(unsigned long long *word, long long value) { atomicAdd(word, (unsigned long long)value); }
 
@@ -24,12 +23,12 @@ template <class T, bool SHARED> struct cr_keys_fold {
     uint32_t *const shared; /* of a word, its lower half of each group, its upper half; then counts, those that are asked for */
     const uint32_t lane, copy, stride;
     const int window;
-    uint32_t run_key, run_count, run_nonzero;
+    uint32_t run_key, run_count, run_nonzero, near; /* near: the segment of the last element that was looked at */
     long long run[WORDS];
 
     CR_DEVICE cr_keys_fold(const cr_keys_args &of, uint32_t *memory)
         : args(of), shared(memory), lane(threadIdx.x % CR_WARP), copy(SHARED ? lane & (of.copies - 1) : 0), stride(of.groups * of.copies),
-          window(T::DIGITS > 0 ? __ldcg(&of.head->window) : 0), run_key(CR_KEYS_NOBODY), run_count(0), run_nonzero(0) {
+          window(T::DIGITS > 0 ? __ldcg(&of.head->window) : 0), run_key(CR_KEYS_NOBODY), run_count(0), run_nonzero(0), near(0) {
         clear();
     }
     CR_DEVICE void clear() {
@@ -178,14 +177,20 @@ template <class T, bool SHARED> struct cr_keys_fold {
         if (!args.drop) atomicMax(&args.head->inside, ~(unsigned long long)i);
         return CR_KEYS_NOBODY;
     }
-    /* The cell of element i: of a row of several columns. */
-    CR_DEVICE uint32_t cell_of(uint32_t i) const {
-        const uint32_t row = i / args.columns, column = i - row * args.columns;
-        const uint64_t key = args.wide ? reinterpret_cast<const uint64_t *>(args.keys)[row] : reinterpret_cast<const uint32_t *>(args.keys)[row];
-        const uint32_t group = group_of(key, row);
-        return group == CR_KEYS_NOBODY ? group : group * args.columns + column;
+    /* The cell of element i by any source. Elements come in rising order. A key outside is told of, whatever the mask says. */
+    CR_DEVICE uint32_t cell_of(uint32_t i) {
+        uint32_t cell;
+        if (args.source == CR_KEYS_AXIS) {
+            cell = i / args.span * args.inner + i % args.inner;
+        } else if (args.source == CR_KEYS_OFFSETS) {
+            cell = cr_keys_segment(args, near, i);
+        } else {
+            const uint32_t row = i / args.columns, column = i - row * args.columns, group = group_of(cr_keys_load(args, row), row);
+            cell = group == CR_KEYS_NOBODY ? group : group * args.columns + column;
+        }
+        return args.mask.kind == CR_MASK_NONE || cr_keys_counts(args.mask, i) ? cell : CR_KEYS_NOBODY;
     }
-    CR_DEVICE void load(uint64_t at, uint64_t end, Bits (&bits)[U], uint32_t (&keys)[U]) const {
+    CR_DEVICE void load(uint64_t at, uint64_t end, Bits (&bits)[U], uint32_t (&keys)[U]) {
         const uint64_t first = at + lane;
         const Bits mask = args.absolute && args.is_float ? (Bits)~(Bits)0 >> 1 >> (8 * (sizeof(Bits) - T::SIZE)) : (Bits)~(Bits)0;
 #pragma unroll
@@ -199,10 +204,10 @@ template <class T, bool SHARED> struct cr_keys_fold {
             else if (T::SIZE == 2) bits[j] = reinterpret_cast<const uint16_t *>(args.data)[i];
             else bits[j] = args.data[i];
         }
-        if (args.columns != 1) {
+        if (args.source != CR_KEYS_GIVEN) {
 #pragma unroll
             for (int j = 0; j < U; j++) keys[j] = first + j * CR_WARP < end ? cell_of((uint32_t)first + j * CR_WARP) : CR_KEYS_NOBODY;
-        } else if (args.wide) {
+        } else if (args.key_size == 8) {
             uint64_t key[U];
 #pragma unroll
             for (int j = 0; j < U; j++) key[j] = first + j * CR_WARP < end ? reinterpret_cast<const uint64_t *>(args.keys)[first + j * CR_WARP] : 0;
@@ -222,10 +227,10 @@ template <class T, bool SHARED> struct cr_keys_fold {
         uint32_t keys[U];
         load(at, end, bits, keys);
         const uint32_t first = __shfl_sync(CR_EVERYONE, keys[0], 0), last = __shfl_sync(CR_EVERYONE, keys[U - 1], CR_WARP - 1);
-        bool near = true;
+        bool few = true;
 #pragma unroll
-        for (int j = 0; j < U; j++) near &= keys[j] == first || keys[j] == last;
-        if (__all_sync(CR_EVERYONE, near)) {
+        for (int j = 0; j < U; j++) few &= keys[j] == first || keys[j] == last;
+        if (__all_sync(CR_EVERYONE, few)) {
             go_on(first, last, bits, keys);
             return;
         }

@@ -34,9 +34,17 @@ enum {
 };
 
 typedef struct cr_keys_head {
-    unsigned long long inside; /* ~ the number of the first key outside; 0: none is */
+    unsigned long long inside; /* ~ the number of the first key outside, or of the first wrong offset; 0: none is */
     int32_t window, pad[13];   /* window: its lowest bit on the grid */
 } cr_keys_head;
+
+/* What says of which group an element is. */
+typedef enum cr_keys_source {
+    CR_KEYS_GIVEN,   /* keys of 4 or 8 bytes, of an array of values without a mask: the quick way */
+    CR_KEYS_ANY,     /* keys of any width, of rows, under a mask */
+    CR_KEYS_OFFSETS, /* segments; elements in none of them are for no group */
+    CR_KEYS_AXIS,    /* outputs along an axis */
+} cr_keys_source;
 
 /* What the fold of one launch adds up. */
 typedef enum cr_keys_kind {
@@ -60,7 +68,10 @@ typedef struct cr_keys_args {
     uint64_t n, per_block;
     uint32_t groups, blocks; /* groups: of cells, one for each group and column */
     uint32_t keys_below, columns;
-    uint32_t wide;                /* keys have 8 bytes, otherwise 4 */
+    uint32_t source;             /* a cr_keys_source */
+    uint32_t key_size, key_sign; /* bytes of a key or an offset; whether it may be negative, which is outside */
+    uint32_t span, inner;        /* along an axis: elements of an outer index, and outputs */
+    cr_mask mask;
     uint32_t is_float, is_signed; /* elements are */
     uint32_t odd;                 /* elements lie at any address */
     uint32_t drop, absolute;      /* absolute: of magnitudes */
@@ -74,7 +85,7 @@ typedef struct cr_keys_args {
 typedef struct cr_keys_close_args {
     cr_keys_args fold;
     cr_keys_planes squares; /* of a variance, whose head follows the fold's; of others without a window */
-    /* 0 before; becomes one more than the number of the first key outside, or, where none is, the key of an integer that does not fit or of an
+    /* 0 before; becomes one more than the number of the first key outside or wrong offset, or, where none is, the key of an integer that does not fit or of an
      * extremum of no elements, as cr_axis_failure has it, with CR_KEYS_NO_VALUE: it is above 2^63 here. */
     unsigned long long *wrong;
     cr_axis_args axis; /* skip, ddof, the answers and where failures go */
@@ -91,6 +102,7 @@ int cr_keys_gpu_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void 
                         unsigned long long *wrong, void *stream);
 
 /* Of fold.cu and close.cu. */
+int cr_keys_launch_check(const cr_keys_args *args, uint64_t elements, void *stream); /* of offsets */
 int cr_keys_launch_begin(const cr_keys_args *args, void *stream);
 int cr_keys_launch_fold(const cr_keys_args *args, void *stream);
 int cr_keys_launch_close(const cr_keys_close_args *args, void *stream);

@@ -133,6 +133,13 @@ static bool takes_op(const cr_gpu_axis *axis, uint32_t k) {
             cr_op_term(axis->ops[k]) == CR_TERM_SPREAD);
 }
 
+/* How the elements come to their groups, for a sentence. */
+static const char *way_of(const cr_gpu_keys *keys) {
+    return keys->offsets.dtype != CR_DTYPE_NONE ? "by offsets"
+           : keys->keys.dtype != CR_DTYPE_NONE  ? "by key"
+                                                : "under a mask or along an axis";
+}
+
 /* The states of all cells. */
 static cr_status check_state(const cr_gpu_keys *keys, cr_error *error) {
     const uint64_t most = (uint64_t)1 << CR_KEYS_STATE_LOG2, cells = cr_keys_answers(&keys->keys);
@@ -149,21 +156,18 @@ cr_status cr_keys_gpu_takes(const cr_gpu_keys *keys, cr_error *error) {
     const cr_gpu_axis *axis = &keys->axis;
     for (uint32_t k = 0; k < axis->op_count; k++)
         if (!takes_op(axis, k))
-            return cr_fail(
-                error, CR_UNIMPLEMENTED,
-                "ops: the GPU has no kernel for %s of %s by key; it has sums, means, norm1, min, max, norminf "
-                "and counts of f16, bf16, f32, f64 and integers, and sumsq, norm2, var and std of these "
-                "floats: reduce a copy in host memory",
-                cr_op_name(axis->ops[k]), cr_dtype_name(axis->dtype));
-    if (cr_dtype_size(keys->keys.dtype) < 4)
-        return cr_fail(error, CR_UNIMPLEMENTED,
-                       "keys: in device memory they are i32, u32, i64 or u64, these are %s: convert them",
-                       cr_dtype_name(keys->keys.dtype));
+            return cr_fail(error, CR_UNIMPLEMENTED,
+                           "ops: the GPU has no kernel for %s of %s %s; it has sums, means, norm1, min, max, norminf "
+                           "and counts of "
+                           "f16, bf16, f32, f64 and integers, and sumsq, norm2, var and std of these floats: reduce a "
+                           "copy in host "
+                           "memory",
+                           cr_op_name(axis->ops[k]), cr_dtype_name(axis->dtype), way_of(keys));
     if (axis->shape.n >> CR_KEYS_MOST_LOG2 != 0)
         return cr_fail(error, CR_UNIMPLEMENTED,
-                       "keys: in device memory fewer than 2^%d elements are reduced by key at once, these are %" PRIu64
+                       "array: in device memory fewer than 2^%d elements are reduced %s at once, these are %" PRIu64
                        ": reduce parts, or a copy in host memory",
-                       CR_KEYS_MOST_LOG2, axis->shape.n);
+                       CR_KEYS_MOST_LOG2, way_of(keys), axis->shape.n);
     return check_state(keys, error);
 }
 
@@ -200,11 +204,26 @@ static void share(cr_keys_args *args) {
     if (args->copies == 0) args->limb_copies = 0;
 }
 
+/* What says of which group an element is. */
+static void find_source(cr_keys_args *args, const cr_gpu_keys *k) {
+    const bool by_offsets = k->offsets.dtype != CR_DTYPE_NONE;
+    const cr_dtype dtype = by_offsets ? k->offsets.dtype : k->keys.dtype;
+    args->keys = by_offsets ? k->offsets.data : k->keys.data;
+    args->mask = k->mask;
+    args->source = CR_KEYS_AXIS;
+    args->inner = (uint32_t)k->by.inner;
+    args->span = (uint32_t)(k->by.n * k->by.inner);
+    if (dtype == CR_DTYPE_NONE) return;
+    args->key_size = (uint32_t)cr_dtype_size(dtype);
+    args->key_sign = cr_dtype_kind(dtype) == CR_KIND_SINT;
+    const bool quick = args->key_size >= 4 && args->columns == 1 && args->mask.kind == CR_MASK_NONE;
+    args->source = by_offsets ? CR_KEYS_OFFSETS : quick ? CR_KEYS_GIVEN : CR_KEYS_ANY;
+}
+
 static void lay_out(cr_keys_args *args, const cr_gpu_keys *k, uint32_t multiprocessors, pass p, uint8_t *state) {
     const uint64_t n = k->axis.shape.n, most = (uint64_t)(multiprocessors ? multiprocessors : 1) * CR_KEYS_BLOCKS;
     memset(args, 0, sizeof *args);
     args->data = k->axis.data;
-    args->keys = k->keys.data;
     args->head = (cr_keys_head *)(void *)state;
     args->planes = (unsigned long long *)(void *)(args->head + HEADS);
     args->n = n;
@@ -213,7 +232,7 @@ static void lay_out(cr_keys_args *args, const cr_gpu_keys *k, uint32_t multiproc
     args->columns = (uint32_t)k->keys.columns;
     args->is_float = is_float(k->axis.dtype);
     args->is_signed = cr_dtype_kind(k->axis.dtype) == CR_KIND_SINT;
-    args->wide = cr_dtype_size(k->keys.dtype) == 8;
+    find_source(args, k);
     args->odd = (uintptr_t)k->axis.data % cr_dtype_size(k->axis.dtype) != 0;
     args->drop = k->keys.drop;
     args->absolute = p.family == CR_FAM_SUMABS;
@@ -251,7 +270,7 @@ static int answer(const cr_keys_args *fold, const cr_keys_planes *squares, const
 
 static int fold(const cr_keys_args *args, void *stream) {
     int failure = 0;
-    if (args->n == 0) return 0;
+    if (args->n == 0 || (args->groups == 0 && args->source == CR_KEYS_OFFSETS)) return 0;
     if (args->kind == CR_KEYS_SUM || args->kind == CR_KEYS_SQUARE) failure = cr_keys_launch_begin(args, stream);
     return failure == 0 ? cr_keys_launch_fold(args, stream) : failure;
 }
@@ -279,6 +298,7 @@ int cr_keys_gpu_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void 
         const int32_t all = squares.window >= 0 ? squares.all : args.at.all;
         const uint64_t bytes = HEADS * sizeof(cr_keys_head) + (uint64_t)all * args.groups * sizeof args.planes[0];
         failure = (int)cudaMemsetAsync(state, 0, bytes, stream);
+        if (failure == 0 && args.source == CR_KEYS_OFFSETS) failure = cr_keys_launch_check(&args, args.n, stream);
         if (failure == 0) failure = fold(&args, stream);
         if (failure == 0 && squares.window >= 0) failure = fold_squares(&args, &squares, stream);
         if (failure == 0) failure = answer(&args, &squares, keys, passes[i], out, wrong, stream);

@@ -1,0 +1,194 @@
+"""What the kernels by key answer beside keys of CUDA tensors, over the runtime double: a mask with keys, offsets and axes, keys of every width,
+segments of ops and types that kernels by offsets have not, extrema of what a mask leaves. Sources, masks, types, ops, NaNs skipped, answers to
+host memory, to tensors and in a capture are crossed. Answers are those of the host."""
+import ctypes
+import itertools
+import unittest
+
+import numpy
+from support import Case, cured
+from test_cuda_here import CUDA, Tensor, outcome, random
+from test_cuda_pairs import part
+from test_cuda_ways import new_stream
+
+FLOATS, INTEGERS = ("f2", "f4", "f8"), "? u1 i1 u2 i2 u4 i4 u8 i8".split()
+EXTREMA, COUNTS, SUMS = "min,max,norminf", "count,count_nonzero,any,all", "sum,mean,norm1"
+OF_FLOATS = (EXTREMA, COUNTS + ",count_nan,count_inf", SUMS, "sumsq,norm2,var,std", "sum,max,var,count")
+OF_INTEGERS = (EXTREMA, COUNTS, SUMS, "sum,max,count")
+N = 3000
+OFFSETS = numpy.sort(numpy.random.default_rng(5).integers(7, N - 5, 60))
+
+
+def array(dtype, shape=(N,)):
+    a = random(shape, dtype)
+    if a.dtype.kind == "f":
+        flat = a.reshape(-1)
+        flat[[20, 90, 91, 700, 1400]] = numpy.nan, numpy.inf, -numpy.inf, -0.0, numpy.nan
+    return a
+
+
+def masks(shape, seed=1):
+    draw = numpy.random.default_rng(seed)
+    yield "half", draw.random(shape) < 0.5
+    yield "few", draw.random(shape) < 0.01
+    yield "most", draw.random(shape) < 0.99
+    yield "none", numpy.zeros(shape, bool)
+
+
+def there(more):
+    """Arrays among the arguments, on the GPU."""
+    return {name: Tensor(value) if isinstance(value, numpy.ndarray) else value for name, value in more.items()}
+
+
+class Cells(Case):
+    def same(self, a, ops, about=None, **more):
+        self.assertEqual(outcome(lambda: cured.reduce(a, ops, **more)), outcome(lambda: cured.reduce(Tensor(a), ops, **there(more))), (a.dtype, ops, about))
+
+    def turns(self, *more):
+        """(number, dtype, ops, nan): each type with each list of ops, in turns of what else there is."""
+        number = 0
+        for dtype in list(FLOATS) + INTEGERS:
+            for ops in OF_FLOATS if dtype in FLOATS else OF_INTEGERS:
+                number += 1
+                yield number, dtype, ops, {"nan": "skip"} if dtype in FLOATS and number % 3 == 0 else {}
+
+    def test_segments_of_every_op(self):
+        """Ops that kernels by offsets have not, and integers; offsets of every type, in host memory and on the device."""
+        kinds = itertools.cycle(("i4", "u4", "i8", "u8"))
+        for number, dtype, ops, more in self.turns():
+            a, own = array(dtype), OFFSETS.astype(next(kinds))
+            self.same(a, ops, offsets=own, **more)
+            self.assertEqual(outcome(lambda: cured.reduce(a, ops, offsets=own, **more)), outcome(lambda: cured.reduce(Tensor(a), ops, offsets=own, **more)))
+        for borders in ([0, N], [0, 0, N], [5], [5, 5, 5], [N, N], list(range(0, N + 1, 3)), [0] * 50 + [N] * 50):
+            for dtype, ops in (("f4", "min,count"), ("i2", "sum,max"), ("u8", "mean"), ("f8", "sum,norminf")):
+                self.same(array(dtype), ops, borders, offsets=numpy.array(borders))
+        self.same(numpy.zeros(0, "i4"), "sum,count", offsets=numpy.zeros(5, "i4"))
+
+    def test_masked_segments(self):
+        for number, dtype, ops, more in self.turns():
+            a = array(dtype)
+            for about, m in itertools.islice(masks(N, number), number % 2, None, 2):
+                self.same(a, ops, about, offsets=OFFSETS, where=m, **more)
+
+    def test_masked_keys(self):
+        kinds = itertools.cycle(("i4", "u4", "i8", "u8", "i1", "u1", "i2", "u2"))
+        for number, dtype, ops, more in self.turns():
+            a, groups = array(dtype), 3 if number % 2 else 100
+            keys = numpy.random.default_rng(number).integers(0, groups, N).astype(next(kinds))
+            for about, m in itertools.islice(masks(N, number), number % 2, None, 2):
+                self.same(a, ops, about, keys=keys, groups=groups, where=m, **more)
+
+    def test_narrow_keys(self):
+        """Keys of one and two bytes, of which negative ones are outside; of rows, too."""
+        for kind, dtype in itertools.product(("i1", "u1", "i2", "u2"), ("f4", "f8", "i8", "u1")):
+            keys = numpy.random.default_rng(4).integers(0, 120, N).astype(kind)
+            self.same(array(dtype), "sum,min,count", kind, keys=keys, groups=130)
+            self.same(array(dtype), "sum,max", kind, keys=keys)
+            self.same(array(dtype, (N // 10, 10)), "sum,count", kind, keys=keys[:N // 10], groups=130)
+            keys[77] = 125 if kind[0] == "u" else -3
+            self.same(array(dtype), "sum,count", kind, keys=keys, groups=124, drop=True)
+            with self.assertRaisesRegex(ValueError, "keys: number 77 is %d" % keys[77]):
+                cured.sum(Tensor(array(dtype)), keys=Tensor(keys), groups=124)
+
+    def test_masked_rows(self):
+        for dtype, shape in itertools.product(("f4", "f8", "i4"), ((300, 7), (40, 64), (60, 4, 9))):
+            a, keys = array(dtype, shape), numpy.random.default_rng(8).integers(0, 5, shape[0])
+            for about, m in masks(shape):
+                for ops in (EXTREMA, SUMS + "," + COUNTS):
+                    self.same(a, ops, about, keys=keys, groups=5, where=m)
+        keys[3] = 9  # what is outside, where the mask leaves it out and where it does not
+        for m in (numpy.zeros(shape, bool), numpy.ones(shape, bool)):
+            self.same(a, "sum", keys=keys, groups=5, where=m)
+            self.same(a, "sum", keys=keys, groups=5, where=m, drop=True)
+
+    def test_masked_axes(self):
+        shapes = itertools.cycle((((50, 60), 0), ((50, 60), 1), ((10, 6, 50), 1), ((10, 6, 50), (0, 1)), ((10, 6, 50), (1, 2)), ((3000, 1), 0), ((1, 3000), 0)))
+        for number, dtype, ops, more in self.turns():
+            shape, axis = next(shapes)
+            a = array(dtype, shape)
+            for about, m in itertools.islice(masks(shape, number), number % 2, None, 2):
+                self.same(a, ops, (about, shape, axis), axis=axis, where=m, **more)
+                self.same(a, ops, (about, shape, axis), axis=axis, where=m, keepdims=True, **more)
+        self.same(numpy.zeros((0, 4), "f4"), "sum,mean,count", axis=0, where=numpy.zeros((0, 4), bool))
+        self.same(numpy.zeros((4, 0), "f4"), "sum,mean,count", axis=0, where=numpy.zeros((4, 0), bool))
+
+    def test_extrema_of_what_a_mask_leaves(self):
+        for dtype in list(FLOATS) + INTEGERS:
+            for n in (0, 1, 31, 3000):
+                a = random((n,), dtype)
+                for about, m in masks(n, n):
+                    for ops in ("min", "max,sum,count", EXTREMA):
+                        self.same(a, ops, (about, n), where=m)
+                        self.same(a, ops, (about, n), where=m, axis=0, keepdims=True)
+                        if dtype in FLOATS:
+                            self.same(a, ops, (about, n), where=m, nan="skip")
+        a = numpy.full(50, numpy.nan, "f4")
+        for more in ({}, {"nan": "skip"}):
+            self.same(a, "min,max,norminf,sum", where=numpy.arange(50) % 2 == 0, **more)
+            self.same(a, "min,max", offsets=numpy.array([0, 20, 50]), **more)
+
+    def test_out(self):
+        """Sums and counts go straight to tensors; extrema, which may lack a value, by way of the host."""
+        a, m = array("f4", (50, 60)), next(masks((50, 60)))[1]
+        flat, mask, keys = a.reshape(-1), m.reshape(-1), numpy.arange(N) % 9
+        for op, dtype in (("sum", "f8"), ("mean", "f8"), ("count", "u8"), ("max", "f4"), ("var", "f8")):
+            call = getattr(cured, op)
+            for x, more in ((a, {"axis": 0, "where": m}), (a, {"axis": 1, "where": m}), (flat, {"offsets": OFFSETS, "where": mask}),
+                            (flat, {"keys": keys, "groups": 9, "where": mask}), (flat, {"where": mask})):
+                want = numpy.asarray(call(x, **more), dtype)
+                for out in (Tensor(numpy.zeros(want.shape, dtype)), numpy.zeros(want.shape, dtype)):
+                    self.assertIs(out, call(Tensor(x), out=out, **there(more)))
+                    got = out.host() if isinstance(out, Tensor) else out
+                    self.assertEqual(want.tobytes(), got.tobytes(), (op, list(more)))
+        with self.assertRaisesRegex(ValueError, "output 1: min of no elements has no value"):
+            cured.min(Tensor(a), axis=0, where=Tensor(numpy.arange(3000).reshape(50, 60) % 60 != 1), out=Tensor(numpy.zeros(60, "f4")))
+
+    def test_views(self):
+        a, m = array("f4"), next(masks(N))[1]
+        t, mask = Tensor(a), Tensor(m)
+        for first in range(5):
+            x, y = a[first:2000 + first], m[2 * first:2000 + 2 * first]
+            for more in ({}, {"offsets": numpy.array([0, 40, 1999])}):
+                self.assertEqual(outcome(lambda: cured.reduce(x, "min,sum", where=y, **more)),
+                                 outcome(lambda: cured.reduce(part(t, first, 2000), "min,sum", where=part(mask, 2 * first, 2000), **more)))
+
+    def test_captures(self):
+        """Offsets and a mask in device memory may be replayed; offsets of the host may not."""
+        a, m = random((N,), "f4"), next(masks(N))[1]
+        stream, graph, made = new_stream(), ctypes.c_void_p(), ctypes.c_void_p()
+        t, mask, borders = (Tensor(x, stream=stream.value) for x in (a, m, OFFSETS))
+        out = Tensor(numpy.zeros(59), stream=stream.value)
+        self.assertEqual(0, CUDA.cudaStreamBeginCapture(stream, 2))
+        with self.assertRaisesRegex(cured.Error, "put them in device memory"):
+            cured.sum(t, offsets=OFFSETS, where=mask, out=out)
+        cured.sum(t, offsets=borders, where=mask, out=out)
+        self.assertEqual(0, CUDA.cudaStreamEndCapture(stream, ctypes.byref(graph)))
+        self.assertEqual(0, CUDA.cudaGraphInstantiate(ctypes.byref(made), graph, ctypes.c_ulonglong(0)))
+        for i in range(3):
+            t.copy_to_device(a + numpy.float32(i))
+            self.assertEqual(0, CUDA.cudaGraphLaunch(made, stream))
+            self.assertEqual(cured.sum(a + numpy.float32(i), offsets=OFFSETS, where=m).tobytes(), out.host().tobytes())
+        CUDA.cudaGraphExecDestroy(made)
+        CUDA.cudaGraphDestroy(graph)
+
+    def test_what_is_wrong(self):
+        a, m = Tensor(random((100,), "i4")), Tensor(numpy.ones(100, bool))
+        for borders, words in (([0, 50, 40, 100], "offsets"), ([0, 101], "offsets"), ([-1, 4], "offsets")):
+            wrong = numpy.array(borders)
+            for own, op, more in itertools.product((wrong, Tensor(wrong)), ("sum", "max"), ({}, {"where": m})):
+                with self.assertRaisesRegex(ValueError, words):
+                    getattr(cured, op)(a, offsets=own, **more)
+        f = Tensor(random((100,), "f4"))
+        for words, call in (("no kernel for argmax of i32 by offsets", lambda: cured.argmax(a, offsets=[0, 100])),
+                            ("no kernel for argmin of f32 under a mask", lambda: cured.argmin(f, where=m)),
+                            ("no kernel for prod of f32 under a mask", lambda: cured.prod(f, where=m)),
+                            ("no kernel for sumsq of i32 by key", lambda: cured.sumsq(a, keys=Tensor(numpy.zeros(100, "i1")), groups=1, where=m)),
+                            ("a partial of a CUDA tensor takes no mask", lambda: cured.partial(f, "sum", where=m)),
+                            ("median.*select the elements", lambda: cured.median(f, where=m)),
+                            ("digest", lambda: cured.digest(f, where=m))):
+            with self.assertRaisesRegex((TypeError, ValueError, NotImplementedError, cured.Error), words, msg=words):
+                call()
+
+
+if __name__ == "__main__":
+    unittest.main()
