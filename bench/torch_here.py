@@ -362,7 +362,7 @@ def main():
     words = parser.parse_args()
     print("%s, torch %s, cured %s" % (torch.cuda.get_device_name(), torch.__version__, cured.__version__), flush=True)
     for part in words.parts.split(","):
-        {"calls": calls, "graphs": graphs, "norms": norms, "many": many, "masks": masks, "ranks": ranks, "keys": keys, "deterministic": deterministic, "state": lambda: state(words.gib)}[part]()
+        {"calls": calls, "graphs": graphs, "norms": norms, "many": many, "masks": masks, "ranks": ranks, "keys": keys, "cells": cells, "deterministic": deterministic, "state": lambda: state(words.gib)}[part]()
 
 
 if __name__ == "__main__":

@@ -177,19 +177,6 @@ template <class T, bool SHARED> struct cr_keys_fold {
         if (!args.drop) atomicMax(&args.head->inside, ~(unsigned long long)i);
         return CR_KEYS_NOBODY;
     }
-    /* The cell of element i by any source. Elements come in rising order. A key outside is told of, whatever the mask says. */
-    CR_DEVICE uint32_t cell_of(uint32_t i) {
-        uint32_t cell;
-        if (args.source == CR_KEYS_AXIS) {
-            cell = i / args.span * args.inner + i % args.inner;
-        } else if (args.source == CR_KEYS_OFFSETS) {
-            cell = cr_keys_segment(args, near, i);
-        } else {
-            const uint32_t row = i / args.columns, column = i - row * args.columns, group = group_of(cr_keys_load(args, row), row);
-            cell = group == CR_KEYS_NOBODY ? group : group * args.columns + column;
-        }
-        return args.mask.kind == CR_MASK_NONE || cr_keys_counts(args.mask, i) ? cell : CR_KEYS_NOBODY;
-    }
     CR_DEVICE void load(uint64_t at, uint64_t end, Bits (&bits)[U], uint32_t (&keys)[U]) {
         const uint64_t first = at + lane;
         const Bits mask = args.absolute && args.is_float ? (Bits)~(Bits)0 >> 1 >> (8 * (sizeof(Bits) - T::SIZE)) : (Bits)~(Bits)0;
@@ -206,7 +193,13 @@ template <class T, bool SHARED> struct cr_keys_fold {
         }
         if (args.source != CR_KEYS_GIVEN) {
 #pragma unroll
-            for (int j = 0; j < U; j++) keys[j] = first + j * CR_WARP < end ? cell_of((uint32_t)first + j * CR_WARP) : CR_KEYS_NOBODY;
+            for (int j = 0; j < U; j++) {
+                keys[j] = CR_KEYS_NOBODY;
+                if (first + j * CR_WARP >= end) continue;
+                const cr_keys_found found = cr_keys_cell(args, near, (uint32_t)first + j * CR_WARP);
+                keys[j] = found.cell;
+                near = found.near;
+            }
         } else if (args.key_size == 8) {
             uint64_t key[U];
 #pragma unroll

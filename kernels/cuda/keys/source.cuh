@@ -26,9 +26,13 @@ CR_DEVICE bool cr_keys_counts(const cr_mask &mask, uint64_t i) {
     return set != mask.leaves_out;
 }
 
-/* The segment of element i. near: a segment that begins at it or before, if any does, as the one of an element before does; becomes one that is
- * nearer. */
-CR_DEVICE uint32_t cr_keys_segment(const cr_keys_args &args, uint32_t &near, uint64_t i) {
+/* A cell, and the segment of the element, from which the search for a later element's begins. */
+struct cr_keys_found {
+    uint32_t cell, near;
+};
+
+/* The segment of element i. near: one that begins at it or before, if any does, as the one of an element before does. */
+CR_DEVICE cr_keys_found cr_keys_segment(const cr_keys_args &args, uint32_t near, uint64_t i) {
     uint32_t step = 1;
     while (args.keys_below - near > step && cr_keys_load(args, near + step) <= i) {
         near += step;
@@ -41,7 +45,25 @@ CR_DEVICE uint32_t cr_keys_segment(const cr_keys_args &args, uint32_t &near, uin
         near += before ? half : 0;
         high = before ? high - half : half;
     }
-    return cr_keys_load(args, near) <= i && i < cr_keys_load(args, near + 1) ? near : CR_KEYS_NOBODY;
+    return {cr_keys_load(args, near) <= i && i < cr_keys_load(args, near + 1) ? near : CR_KEYS_NOBODY, near};
+}
+
+/* The cell of element i by any source. A key outside is told of, whatever the mask says. Called, because it takes registers that the quick way
+ * needs. */
+CR_CALLED cr_keys_found cr_keys_cell(const cr_keys_args &args, uint32_t near, uint32_t i) {
+    cr_keys_found found = {CR_KEYS_NOBODY, near};
+    if (args.source == CR_KEYS_AXIS) {
+        found.cell = i / args.span * args.inner + i % args.inner;
+    } else if (args.source == CR_KEYS_OFFSETS) {
+        found = cr_keys_segment(args, near, i);
+    } else {
+        const uint32_t row = i / args.columns, column = i - row * args.columns;
+        const uint64_t key = cr_keys_load(args, row);
+        if (key < args.keys_below) found.cell = (uint32_t)key * args.columns + column;
+        else if (!args.drop) atomicMax(&args.head->inside, ~(unsigned long long)row);
+    }
+    if (args.mask.kind != CR_MASK_NONE && !cr_keys_counts(args.mask, i)) found.cell = CR_KEYS_NOBODY;
+    return found;
 }
 
 #endif
