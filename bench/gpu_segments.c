@@ -119,7 +119,8 @@ static int enqueue(const running *now, const uint8_t *data) {
     const row *r = now->row;
     const cr_gpu_segments asked = {
         {.dtype = r->dtype, .shape = {1, now->n, 1}, .data = data, .ops = &r->op, .op_count = 1},
-        {(const uint8_t *)own.offsets, now->count, CR_I32}};
+        {(const uint8_t *)own.offsets, now->count, CR_I32},
+        {.kind = CR_MASK_NONE}};
     void *out[1] = {own.out};
     return cr_segments_enqueue(&asked, gpu.multiprocessors, out, own.scratch, own.wrong, gpu.stream);
 }
@@ -209,7 +210,8 @@ static int fill(const row *r, uint64_t bytes) {
 /* Offsets, and room for what the row needs beside. */
 static int reserve(running *now) {
     const cr_gpu_segments asked = {{.dtype = now->row->dtype, .shape = {1, now->n, 1}, .data = gpu.arena},
-                                   {(const uint8_t *)own.offsets, now->count, CR_I32}};
+                                   {(const uint8_t *)own.offsets, now->count, CR_I32},
+                                   {.kind = CR_MASK_NONE}};
     const uint64_t scratch = cr_segments_scratch(&asked, gpu.multiprocessors);
     int f = (int)cudaMalloc((void **)&own.offsets, (now->count + 1) * sizeof *own.offsets);
     if (f == 0) f = (int)cudaMalloc((void **)&own.out, now->count * 8);

@@ -12,13 +12,7 @@
 #include "kernels/cpu/fold.h"
 #include "tests/gpu/gpu_caller.h"
 
-enum {
-    OPS = 8,
-    KEYS_AT = 2 * CALLER_ROOM,
-    MASK_AT = KEYS_AT + CALLER_ROOM / 2,
-    ANSWERS_AT = 64,
-    ANSWERS = CALLER_ROOM / 8
-};
+enum { OPS = 8, KEYS_AT = 2 * CALLER_ROOM, MASK_AT = 4 * CALLER_ROOM, ANSWERS_AT = 64, ANSWERS = CALLER_ROOM / 8 };
 
 /* What is reduced, and by what. */
 typedef struct by_key {

@@ -111,7 +111,8 @@ static bool ask_gpu(const cr_axis_spec *spec, const uint8_t *data, uint64_t n, u
                                     .ops = spec->ops,
                                     .op_count = spec->op_count,
                                     .finish = spec->finish},
-                                   {run.offsets, count, offset_dtype}};
+                                   {run.offsets, count, offset_dtype},
+                                   {.kind = CR_MASK_NONE}};
     const uint64_t bytes = cr_segments_scratch(&asked, run.multiprocessors);
     void *scratch = run.scratch;
     if (bytes > run.scratch_bytes) {
