@@ -24,7 +24,7 @@
 #include "bench/rows.h"
 
 const char *const bench_group_names[GROUP_COUNT] = {"read", "fold", "cub", "thrust", "ladder"};
-const char *const bench_answer_names[] = {"", "exact", "within bound", "within bound, varies", "WRONG"};
+const char *const bench_answer_names[] = {"", "exact", "within bound", "within bound, varies", "wraps", "WRONG"};
 /* CUB's sums, by what is asked of their bits; the first is "to CUB". */
 static const char *const promises[] = {"cub", "gpu_to_gpu", "not_guaranteed"};
 

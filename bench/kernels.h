@@ -39,8 +39,16 @@ typedef struct bench_gpu {
 typedef enum bench_group { GROUP_READ, GROUP_FOLD, GROUP_CUB, GROUP_THRUST, GROUP_LADDER, GROUP_COUNT } bench_group;
 extern const char *const bench_group_names[GROUP_COUNT];
 
-/* VARIES: within the bound, with other bits from run to run; of a peer that promises none. */
-typedef enum bench_answer { ANSWER_NONE, ANSWER_EXACT, ANSWER_BOUND, ANSWER_VARIES, ANSWER_WRONG } bench_answer;
+/* VARIES: within the bound, with other bits from run to run; of a peer that promises none. WRAPS: the lower bits
+ * of a peer's integer sum, whose type holds no more. */
+typedef enum bench_answer {
+    ANSWER_NONE,
+    ANSWER_EXACT,
+    ANSWER_BOUND,
+    ANSWER_VARIES,
+    ANSWER_WRAPS,
+    ANSWER_WRONG
+} bench_answer;
 extern const char *const bench_answer_names[];
 
 typedef struct bench_candidate {

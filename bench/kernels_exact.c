@@ -137,14 +137,16 @@ void bench_compare(const cr_partial *exact, cr_op op, const void *bytes, cr_dtyp
         compare_float_prod(exact, value_of(want.bytes, CR_F64), value_of(bytes, dtype), c);
         return;
     }
+    bool wraps = false; /* a peer's integer has the elements' type, as it was asked */
     if (op == CR_OP_SUM) {
-        bool is_signed = cr_dtype_kind((cr_dtype)exact->dtype) == CR_KIND_SINT;
-        same =
-            same && integer_of(bytes, cr_dtype_size(dtype), is_signed) == integer_of(want.bytes, want.len, is_signed);
+        const bool is_signed = cr_dtype_kind((cr_dtype)exact->dtype) == CR_KIND_SINT;
+        const size_t size = cr_dtype_size(dtype);
+        wraps = same && c->group != GROUP_FOLD && size <= want.len && memcmp(bytes, want.bytes, size) == 0;
+        same = same && integer_of(bytes, size, is_signed) == integer_of(want.bytes, want.len, is_signed);
     } else {
         same = same && memcmp(want.bytes, bytes, want.len) == 0;
     }
-    c->answer = same ? ANSWER_EXACT : ANSWER_WRONG;
+    c->answer = same ? ANSWER_EXACT : wraps ? ANSWER_WRAPS : ANSWER_WRONG;
     c->error = same ? 0 : INFINITY;
 }
 
