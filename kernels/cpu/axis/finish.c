@@ -181,6 +181,7 @@ static cr_status store_extrema(const finish *f) {
     uint64_t nan_bits = cr_dtype_kind(plan->dtype) == CR_KIND_FLOAT ? cr_float_nan(plan->dtype) : 0;
     const uint64_t *nans = words(f->strip, plan->first_nan) + f->first;
     const uint64_t *lines = words(f->strip, least ? plan->min_index : plan->max_index) + f->first;
+    const size_t size = cr_dtype_size(f->result);
     for (unsigned i = 0; i < f->count; i++) {
         unsigned column = f->first + i;
         uint64_t bits;
@@ -191,7 +192,7 @@ static cr_status store_extrema(const finish *f) {
             uint64_t key = key_of(plan, f->strip, least ? plan->min_key : plan->max_key, column);
             bits = nan ? nan_bits : cr_bits_of_key(plan->dtype, key);
         }
-        memcpy(f->to + i * cr_dtype_size(f->result), &bits, cr_dtype_size(f->result));
+        memcpy(f->to + i * size, &bits, size);
     }
     return CR_OK;
 }

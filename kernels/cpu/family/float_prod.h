@@ -29,11 +29,11 @@ struct prod_block {
 };
 
 /* One row of a group: (h, l) times the elements at p. */
-ALWAYS void prod_row(const uint8_t *p, cr_dtype dtype, bool careful, bool first, vf64 h[PROD_VECTORS],
+ALWAYS void prod_row(const uint8_t *p, cr_dtype dtype, size_t size, bool careful, bool first, vf64 h[PROD_VECTORS],
                      vf64 l[PROD_VECTORS], vu64 *exponents, vu64 *signs, vu64 counts[3], vs32 *least, vs32 *most) {
 #pragma GCC unroll 8
     for (size_t i = 0; i < PROD_VECTORS; i++) {
-        vu64 bits = (vu64)prod_load(p + i * PROD_LANES * cr_dtype_size(dtype), dtype), magnitude;
+        vu64 bits = (vu64)prod_load(p + i * PROD_LANES * size, dtype), magnitude;
         if (careful) {
             magnitude = prod_clean(bits, counts, signs, exponents);
         } else {
@@ -73,9 +73,9 @@ ALWAYS bool prod_group(struct prod_block *block, cr_float_prod *part, const uint
         const uint8_t *row = (r < rows ? p + r * stride : last) + column * size;
         fetch(ahead, r * stride + column * size, PROD_GROUP * size);
         if (r == 0) {
-            prod_row(row, dtype, careful, true, h, l, &exponents, &signs, counts, &least, &most);
+            prod_row(row, dtype, size, careful, true, h, l, &exponents, &signs, counts, &least, &most);
         } else {
-            prod_row(row, dtype, careful, false, h, l, &exponents, &signs, counts, &least, &most);
+            prod_row(row, dtype, size, careful, false, h, l, &exponents, &signs, counts, &least, &most);
         }
     }
     if (!careful && !prod_plain(least, most)) return false;

@@ -75,6 +75,7 @@ static bool special_answer(const finish *f, unsigned i, double *answer) {
 static void store_specials(const finish *f, uint8_t *hard) {
     const cr_row_sums *s = f->sums;
     bool divided = cr_op_divisor(f->op) != CR_DIVISOR_ONE;
+    const size_t size = cr_dtype_size(f->result);
     for (unsigned i = 0; i < f->count; i++) {
         if ((s->nans[i] | s->pinfs[i] | s->ninfs[i]) == 0) continue;
         double answer;
@@ -84,7 +85,7 @@ static void store_specials(const finish *f, uint8_t *hard) {
         if (!known) continue;
         uint64_t bits = answer != answer ? cr_float_nan(f->result) : cr_float_infinity(f->result, answer < 0);
         if (answer == answer && answer - answer == 0) memcpy(&bits, &answer, sizeof bits);
-        memcpy(f->to + i * cr_dtype_size(f->result), &bits, cr_dtype_size(f->result));
+        memcpy(f->to + i * size, &bits, size);
         hard[i] = 0;
     }
 }
