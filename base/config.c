@@ -36,8 +36,10 @@ static cr_status set_flag(layers *l, cr_words *words, const cr_word *word, cr_er
     if (i == cr_option_count) {
         char name[CR_OPTION_ROOM], shown[80];
         snprintf(name, sizeof name, "%.*s", (int)word->length, word->name);
-        return cr_fail(error, CR_INVALID_ARGUMENT, "--%s: no such flag; --help lists them",
-                       cr_log_quote(shown, sizeof shown, name));
+        const char *meant = cr_option_meant(name, flag);
+        return cr_fail(error, CR_INVALID_ARGUMENT, "--%s: no such flag%s%s%s; --help lists them",
+                       cr_log_quote(shown, sizeof shown, name), meant != NULL ? " (did you mean --" : "",
+                       meant != NULL ? meant : "", meant != NULL ? "?)" : "");
     }
     snprintf(where, sizeof where, "--%s", flag);
     if (l->flags.set[i] && cr_options[i].kind != CR_OPT_LIST)

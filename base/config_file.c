@@ -87,7 +87,11 @@ static cr_status apply_item(cr_layer *layer, const cJSON *item, const char *show
     if (strcmp(name, "$schema") == 0 && cJSON_IsString(item)) return CR_OK; /* for editors */
     snprintf(where, sizeof where, "%s: key \"%s\"", shown, cr_log_quote(key, sizeof key, name));
     size_t index = cr_option_find(name);
-    if (index == cr_option_count) return cr_fail(error, CR_INVALID_ARGUMENT, "%s: no such option", where);
+    if (index == cr_option_count) {
+        const char *meant = cr_option_meant(name, NULL);
+        return cr_fail(error, CR_INVALID_ARGUMENT, "%s: no such option%s%s%s", where,
+                       meant != NULL ? " (did you mean " : "", meant != NULL ? meant : "", meant != NULL ? "?)" : "");
+    }
     if (seen[index]) return cr_fail(error, CR_INVALID_ARGUMENT, "%s: given twice", where);
     seen[index] = true;
     return set_from_item(layer, index, item, where, error);

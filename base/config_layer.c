@@ -9,6 +9,7 @@
 
 #include "base/address.h"
 #include "base/log.h"
+#include "base/nearest.h"
 
 #define MEMBER(key) #key, .offset = offsetof(cr_config, key), .size = sizeof(((cr_config *)0)->key)
 #define CR_OPTION_LIST(name, most, def_text, text) \
@@ -50,6 +51,16 @@ const char *cr_option_flag(size_t index, char out[CR_OPTION_ROOM]) {
     for (const char *p = cr_options[index].key; *p && n < CR_OPTION_ROOM - 1; p++) out[n++] = *p == '_' ? '-' : *p;
     out[n] = '\0';
     return out;
+}
+
+const char *cr_option_meant(const char *name, char out[CR_OPTION_ROOM]) {
+    char flag[CR_OPTION_ROOM];
+    cr_guess guess = cr_guess_begin(name);
+    for (size_t i = 0; i < cr_option_count; i++) {
+        const char *key = cr_options[i].key;
+        cr_guess_consider(&guess, name, out != NULL ? cr_option_flag(i, flag) : key, key);
+    }
+    return guess.name == NULL || out == NULL ? guess.name : cr_option_flag(cr_option_find(guess.name), out);
 }
 
 const char *cr_option_variable(size_t index, char out[CR_OPTION_ROOM]) {

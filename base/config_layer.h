@@ -45,6 +45,8 @@ typedef struct cr_layer {
 size_t cr_option_find(const char *key);
 /* The key as a flag ("log-level") or as a variable ("LOG_LEVEL"); out has room for any key. */
 const char *cr_option_flag(size_t index, char out[CR_OPTION_ROOM]);
+/* The option that is most like a name that none has; NULL: none is. out: it is written as a flag there; NULL: as a key. */
+const char *cr_option_meant(const char *name, char out[CR_OPTION_ROOM]);
 const char *cr_option_variable(size_t index, char out[CR_OPTION_ROOM]);
 /* A UINT with its unit, an OCTAL in octal digits. */
 const char *cr_option_number(const cr_option *option, uint64_t value, char out[CR_UNITS_TEXT]);

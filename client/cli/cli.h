@@ -195,6 +195,8 @@ void cli_progress_text(const char *name, uint64_t done, uint64_t total, double s
 int cli_take_shares(cli_options *o, const char *value);
 int cli_take_method(cli_options *o, const char *value);
 int cli_spread_shares(cli_options *o);
+/* Whether each option of answers is taken by one of the ops, of some type at least. */
+int cli_check_taken(const cli_options *o);
 /* What the answer to op number index is called: "sum", "quantile_0.1". */
 enum { CLI_LABEL = 96 };
 const char *cli_label(const cli_options *o, cured_op op, size_t index, char out[CLI_LABEL]);

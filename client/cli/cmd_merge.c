@@ -55,6 +55,18 @@ int cli_put_partial(const cli_options *o, const void *bytes, size_t n) {
     return cli_write(o->output, &piece, 1);
 }
 
+/* Names the file of the partial that cannot be merged, where it is one. */
+static void name_file(const cli_options *o, const cured_bytes *partials, size_t count, cured_error *error) {
+    static uint8_t out[CURED_PARTIAL_BYTES];
+    size_t n = sizeof out, which;
+    int begins = 0;
+    cured_error why;
+    if (error->code != CURED_INVALID_ARGUMENT || cured_partial_merge(partials, count, out, &n, &why) == CURED_OK)
+        return;
+    if (sscanf(why.text, "partials[%zu]: %n", &which, &begins) != 1 || begins == 0 || which >= count) return;
+    snprintf(error->text, sizeof error->text, "%.110s: partial: %.100s", o->files[which], why.text + begins);
+}
+
 static int merge_here(const cli_options *o, const cured_bytes *partials, size_t count) {
     cured_error error;
     cured_values *values = NULL;
@@ -68,6 +80,7 @@ static int merge_here(const cli_options *o, const cured_bytes *partials, size_t 
         if (!o->call.partial || cured_axis_dtype(o->ops[i], answer.dtype, CURED_DTYPE_DEFAULT) != CURED_DIGEST)
             ops[op_count++] = o->ops[i];
     if (error.code == CURED_OK && op_count != 0) cured_partial_finish(out, n, ops, op_count, &o->call, &values, &error);
+    if (error.code != CURED_OK) name_file(o, partials, count, &error);
     if (error.code != CURED_OK)
         return cli_fail(error.code == CURED_RESOURCE_EXHAUSTED ? EXIT_AGAIN : EXIT_DATA, "%s (%s)", error.text,
                         cured_status_name(error.code));
@@ -85,6 +98,7 @@ static int merge_there(const cli_options *o, const cured_bytes *partials, size_t
     if (code != EXIT_OK) return code;
     if (cured_merge(conn, partials, count, o->ops, o->op_count, &o->call, &call, &error) != CURED_OK ||
         cured_wait(call, &error) != CURED_OK) {
+        name_file(o, partials, count, &error);
         code = cli_call_failed(o, conn, &error, NULL);
     } else if (o->call.partial) {
         size_t n;

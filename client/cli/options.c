@@ -70,6 +70,16 @@ SET_FLAG(quiet, quiet)
 SET_FLAG(timing, timing)
 SET_FLAG(partial, call.partial)
 
+static const char *dtype_at(size_t index) {
+    return index < CR_DTYPE_INPUTS ? cr_dtype_name((cr_dtype)(index + 1)) : NULL;
+}
+
+static int bad_dtype(const char *option, const char *value, const cured_error *error) {
+    const char *meant = cli_nearest(value, dtype_at);
+    return cli_fail(EXIT_USAGE, "--%s: %s%s%s%s", option, error->text, meant != NULL ? "; did you mean " : "",
+                    meant != NULL ? meant : "", meant != NULL ? "?" : "");
+}
+
 static int set_dtype(cli_options *o, const char *value) {
     cured_error error;
     char little[16];
@@ -79,7 +89,7 @@ static int set_dtype(cli_options *o, const char *value) {
         snprintf(little, sizeof little, "<%s", value + 1);
         status = cured_dtype_parse(little, &o->dtype, &error);
     }
-    if (status != CURED_OK) return cli_fail(EXIT_USAGE, "--dtype: %s", error.text);
+    if (status != CURED_OK) return bad_dtype("dtype", value, &error);
     if (!cr_dtype_is_input((cr_dtype)o->dtype)) return bad("dtype", value, "the type of an array");
     return EXIT_OK;
 }
@@ -183,7 +193,7 @@ static int set_result_dtype(cli_options *o, const char *value) {
         return EXIT_OK;
     }
     if (cured_dtype_parse(value, &o->call.result_dtype, &error) != CURED_OK)
-        return cli_fail(EXIT_USAGE, "--result-dtype: %s", error.text);
+        return bad_dtype("result-dtype", value, &error);
     return EXIT_OK;
 }
 
@@ -428,12 +438,11 @@ static int check(cli_options *o) {
         cured_op_parse(o->command, &o->ops[0], NULL);
         o->op_count = 1;
     }
-    const int spread = cli_spread_shares(o);
-    if (spread != EXIT_OK) return spread;
+    int code = cli_check_taken(o);
+    if (code == EXIT_OK) code = cli_spread_shares(o);
+    if (code != EXIT_OK) return code;
     const bool reduces = (command->takes & (CLI_OF_FILES | CLI_OF_PARTIALS)) != 0;
-    const int code = (command->takes & CLI_OF_TOKENS) != 0
-                         ? EXIT_OK
-                         : check_together(o, reduces, strcmp(command->name, "merge") == 0);
+    if ((command->takes & CLI_OF_TOKENS) == 0) code = check_together(o, reduces, strcmp(command->name, "merge") == 0);
     return code == EXIT_OK ? check_strays(o, command) : code;
 }
 

@@ -7,6 +7,7 @@
 
 #include "client/cli/cli.h"
 #include "kernels/core/op.h"
+#include "kernels/core/partial.h"
 #include "kernels/core/quantile.h"
 
 int cli_take_shares(cli_options *o, const char *value) {
@@ -31,6 +32,25 @@ int cli_take_method(cli_options *o, const char *value) {
     o->call.method = (cured_method)method;
     o->method_given = true;
     return EXIT_OK;
+}
+
+int cli_check_taken(const cli_options *o) {
+    const cr_finish_opts given = {.ddof = o->call.ddof,
+                                  .overflow = (cr_overflow)o->call.overflow,
+                                  .result_dtype = (cr_dtype)o->call.result_dtype};
+    uint32_t taken = 0;
+    for (size_t i = 0; i < o->op_count; i++)
+        for (int dtype = 1; dtype <= CR_DTYPE_INPUTS; dtype++) {
+            uint32_t own;
+            cr_finish_share((cr_op)o->ops[i], (cr_dtype)dtype, &given, &own);
+            taken |= own;
+        }
+    const char *stray = given.ddof != 0 && (taken & CR_OPT_DDOF) == 0                   ? "ddof"
+                        : o->call.overflow != 0 && (taken & CR_OPT_OVERFLOW) == 0       ? "overflow"
+                        : given.result_dtype != 0 && (taken & CR_OPT_RESULT_DTYPE) == 0 ? "result-dtype"
+                                                                                        : NULL;
+    if (o->op_count == 0 || stray == NULL) return EXIT_OK;
+    return cli_fail(EXIT_USAGE, "--%s: none of the ops takes it", stray);
 }
 
 int cli_spread_shares(cli_options *o) {

@@ -397,6 +397,7 @@ class Arrays(CliTest):
             self.fails(65, "f32", "merge", parts[0], other, *arguments)
             self.client("reduce", whole, "--dtype", "f64", "--ops", "sum", "--partial", "--first", "5000", "--output", other)
             self.fails(65, "different ops", "merge", parts[0], other, *arguments)
+            self.fails(65, whole + ": ", "merge", parts[0], whole, *arguments)
             self.fails(65, "not made for", "merge", other, "--ops", "max", *local)
             self.fails(65, "not one", "merge", whole, *arguments)
             self.fails(65, "not a partial", "merge", self.write("long", bytes(65537)), *arguments)

@@ -44,6 +44,14 @@ class Words(CliTest):
         self.fails(64, "did you mean --dtype?", "sum", self.raw, "--dtyp", "f32")
         self.assertNotIn("did you mean", self.fails(64, "unknown option", "sum", self.raw, "--zzz").err)
 
+    def test_types_and_options_that_are_none(self):
+        self.fails(64, "did you mean f32?", "sum", self.raw, "--dtype", "f3x")
+        self.fails(64, "did you mean bf16?", "sum", self.raw, "--result-dtype", "bf61")
+        self.assertNotIn("did you mean", self.fails(64, "unknown dtype", "sum", self.raw, "--dtype", "quux").err)
+        for op, more in (("sum", ("--ddof", "1")), ("sum", ("--overflow", "wrap")), ("min", ("--result-dtype", "f64")), ("sum", ("--q", "0.5"))):
+            self.fails(64, more[0] + ": none of the ops takes it", op, self.raw, *more)
+        self.client("reduce", self.raw, "--ops", "sum,var", "--ddof", "1")
+
     def test_a_second_list_of_ops_adds(self):
         out = self.client("reduce", self.raw, "--ops", "sum", "--ops", "max,min").out
         self.assertEqual(self.client("reduce", self.raw, "--ops", "sum,max,min").out, out)
