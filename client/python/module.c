@@ -92,12 +92,23 @@ static PyObject *is_float(PyObject *module, PyObject *name) {
     return PyBool_FromLong(cr_dtype_parse(text, &dtype, NULL) == CR_OK && cr_dtype_kind(dtype) == CR_KIND_FLOAT);
 }
 
-/* Whether an op's answer is an index, and whether it depends on the order of elements of a type: for dask.py, by names. */
-static PyObject *is_index(PyObject *module, PyObject *name) {
+/* What a row of ops says, by its name: for blocks, lists and dask.py. A name that is none is false. */
+static PyObject *ask_op(PyObject *name, bool (*says)(cr_op op)) {
     cr_op op = CR_OP_NONE;
     const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    return text == NULL ? NULL : PyBool_FromLong(cr_op_parse(text, &op, NULL) == CR_OK && says(op));
+}
+
+static bool goes_by_rank(cr_op op) { return cr_op_closing(op) == CR_CLOSING_ORDER; }
+
+static PyObject *is_index(PyObject *module, PyObject *name) {
     (void)module;
-    return text == NULL ? NULL : PyBool_FromLong(cr_op_parse(text, &op, NULL) == CR_OK && cr_op_is_index(op));
+    return ask_op(name, cr_op_is_index);
+}
+
+static PyObject *is_ranked(PyObject *module, PyObject *name) {
+    (void)module;
+    return ask_op(name, goes_by_rank);
 }
 
 static PyObject *is_ordered(PyObject *module, PyObject *args) {
@@ -172,6 +183,7 @@ PyMODINIT_FUNC PyInit__cured(void) {
         {"_cuda_whole", cr_py_cuda_whole, METH_VARARGS, "The partial of a list of CUDA tensors alike, or None."},
         {"_is_float", is_float, METH_O, "Whether a type's name is that of floats."},
         {"_is_index", is_index, METH_O, "Whether an operation's answer is an index."},
+        {"_is_ranked", is_ranked, METH_O, "Whether an operation is found by a search."},
         {"_is_ordered", is_ordered, METH_VARARGS, "Whether an operation's answer on a type depends on the order."},
         {"_tensor_count", tensor_count, METH_NOARGS, "CUDA tensors whose regions are kept: for tests."},
         {"_numpy_known", numpy_known, METH_NOARGS, "Whether NumPy's arrays are read by their fields: for tests."},

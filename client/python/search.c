@@ -127,15 +127,6 @@ static PyObject *type_of(PyObject *module, PyObject *array) {
     return name;
 }
 
-/* Whether an op is found by a search. */
-static PyObject *is_ranked(PyObject *module, PyObject *name) {
-    cr_op op = CR_OP_NONE;
-    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
-    (void)module;
-    if (text == NULL) return NULL;
-    return PyBool_FromLong(cr_op_parse(text, &op, NULL) == CR_OK && cr_op_closing(op) == CR_CLOSING_ORDER);
-}
-
 bool cr_py_search_ready(PyObject *module) {
     static PyMethodDef methods[] = {
         {"_search", search_begin, METH_VARARGS, "A search of medians and quantiles: for _search.py, as are the next."},
@@ -144,7 +135,6 @@ bool cr_py_search_ready(PyObject *module) {
         {"_search_values", search_values, METH_O, "Its answers."},
         {"_common_type", common_type, METH_O, "The narrowest type for the elements of several."},
         {"_type_of", type_of, METH_O, "The type of an array's elements."},
-        {"_is_ranked", is_ranked, METH_O, "Whether an operation is found by a search."},
         {NULL, NULL, 0, NULL}};
     return PyModule_AddFunctions(module, methods) == 0;
 }

@@ -5,6 +5,7 @@
 #include "client/lib/options.h"
 #include "client/lib/value.h"
 #include "kernels/core/widen.h"
+#include "kernels/cuda/instance/product.h"
 
 static cr_status check_array(const cured_cuda_array *array, size_t i, bool same, cured_dtype dtype, cr_error *error) {
     if (!cr_dtype_is_input((cr_dtype)array->dtype))
@@ -166,9 +167,21 @@ static void part_cells(cr_cl_cuda_ask *ask, cr_cl_cuda_what what) {
         if (!cr_cl_cuda_by_cells(ask, k)) ask->needs.families |= cr_op_needs(ask->ops[k], ask->dtype);
 }
 
-/* The types whose pairs have kernels (kernels/cuda/instance/fold.def). */
+/* Whether pairs of the type have kernels. */
 static bool takes_pairs(cr_dtype dtype) {
-    return dtype == CR_F16 || dtype == CR_BF16 || dtype == CR_F32 || dtype == CR_F64;
+    static const struct {
+        const char *unit;
+        cr_dtype dtype;
+    } folds[] = {
+#define CR_UNIT(unit, headers)
+#define CR_FOLD(unit, kind, dtype, ...) {#unit, dtype},
+#define CR_FOLD_SAME(kind, dtype, other)
+#define CR_FOLD_AS(kind, dtype, other)
+#include "kernels/cuda/instance/fold.def"
+    };
+    for (size_t i = 0; i < sizeof folds / sizeof folds[0]; i++)
+        if (folds[i].dtype == dtype && strcmp(folds[i].unit, "pairs") == 0) return true;
+    return false;
 }
 
 static cr_status take_second(cr_cl_cuda_ask *ask, const cured_options *o, cr_error *error) {
