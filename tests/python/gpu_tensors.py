@@ -5,6 +5,7 @@ one of the two libraries; in this process libcured-cuda.so.0 besides, which CURE
 Answers must be those of the same elements on the host, bit for bit. A daemon's region is kept while its tensor is referenced, and no longer.
 """
 import gc
+import itertools
 import os
 import sys
 import tempfile
@@ -337,6 +338,43 @@ class Here(Either):
                 self.assert_same(getattr(cured, op)(whole.cpu()), getattr(cured, op)(parts), op)
             each = cured.reduce_each(parts, "norm2,min")
             self.assertEqual([dict(cured.reduce(part.cpu(), "norm2,min")) for part in parts], [dict(r) for r in each])
+
+    def test_pairs(self):
+        r = numpy.random.default_rng(5)
+        for make in self.each():
+            for dtype in ("f2", "f4", "f8"):
+                a, b = (abs(r.standard_normal(70_001)).astype(dtype) for _ in range(2))
+                s, t = make(a), make(b)
+                for op in ("dot", "sqdist"):
+                    for k in (slice(None), slice(3, 5000), slice(0, 0)):
+                        self.assert_same(getattr(cured, op)(s[k], t[k]), getattr(cured, op)(a[k], b[k]), "%s %s" % (op, dtype))
+                self.assert_same(cured.average(s, weights=t), cured.average(a, weights=b), dtype)
+                out = make(numpy.zeros(()))
+                self.assertIs(cured.dot(s, t, out=out), out)
+                self.assertEqual(cured.dot(a, b), on_host(out))
+                with self.assertRaises(cured.Error):
+                    client.dot(s, t)
+
+    def test_by_key(self):
+        r = numpy.random.default_rng(6)
+        floats, ints = "sum,mean,norm1,norm2,var,std,min,max,norminf,count_nonzero", "sum,mean,norm1,min,max,norminf,count"
+        for make in self.each():
+            for (dtype, ops), groups in itertools.product((("f2", floats), ("f4", floats), ("f8", floats), ("i4", ints)), (3, 700)):
+                a = (r.standard_normal((30_000, 2)) * 50).astype(dtype)
+                k = r.integers(0, groups, len(a)).astype("i4" if groups == 3 else "i8")
+                k[:groups] = numpy.arange(groups)
+                for values in (a, a[:, 0].copy()):
+                    wanted, got = (cured.reduce(each, ops, keys=keys, groups=groups) for each, keys in ((values, k), (make(values), make(k))))
+                    for op in ops.split(","):
+                        self.assert_arrays(got[op], wanted[op], "%s %s %d" % (op, dtype, groups))
+                k[7] = groups
+                with self.assertRaisesRegex(ValueError, "keys"):
+                    cured.sum(make(a), keys=make(k), groups=groups)
+                wanted = cured.sum(a, keys=k, groups=groups, drop=True)
+                if dtype != "i4":  # nobody waits to be told of the key outside, whose row is for no group
+                    out = make(numpy.zeros(wanted.shape))
+                    self.assertIs(cured.sum(make(a), keys=make(k), groups=groups, out=out), out)
+                    self.assert_arrays(on_host(out), wanted)
 
     def test_norms_and_stats(self):
         torch = self.torch()
