@@ -6,7 +6,7 @@ import struct
 
 from beside import in_turn
 from connection import Closed
-from cured_wire import (CANCEL, END, Status, beside_message, bytes_field, frame, keys_message, mask_message, parameter_message, region_input, segments_message,
+from cured_wire import (CANCEL, END, Status, beside_message, bytes_field, descriptor_input, frame, keys_message, mask_message, parameter_message, region_input, segments_message,
                         stream_input, uint_field)
 
 BYTES = bytes(range(256)) * 12  # 3,072 bytes
@@ -151,6 +151,20 @@ def beside(test, c):
     return answers
 
 
+def large_beside(test, c):
+    """Masks whose memory a thread for files gives back: of a call that is answered, and of one that is cancelled before its array."""
+    n, long = 5 * MIB, test.long.fileno()
+    kept = mask_message(beside_message(n, "file_descriptor"), leaves_out=True)
+    stream = c.open_stream()
+    c.send(c.call_frame(stream, "u8", ["sum", "count"], descriptor_input(0, n), descriptors=2, mask=kept, flags=END), [long, long])
+    answer = good(c.wait(stream))
+    stream = c.open_stream()
+    c.send(c.call_frame(stream, "u8", ["sum"], stream_input(n), descriptors=1, mask=kept), [long])
+    c.send(frame(CANCEL, stream))
+    c.wait(stream)
+    return answer
+
+
 def ranked(test, c):
     """Quantiles of an array in DATA, of a descriptor, of a region, and along an axis."""
     value(c.register(9, test.memory.fileno()))
@@ -235,7 +249,7 @@ def left(test, c):
 
 
 ENTRIES = (connect, inline, inline_axis, stream, stream_in_crumbs, stream_columns, stream_rows, stream_products, partial, merge,
-           of_file, of_memory, of_sparse, of_foreign, file_columns, region, beside, ranked, pieces, sealed_region, written, file_region, info, stats, many, cancelled, left)
+           of_file, of_memory, of_sparse, of_foreign, file_columns, region, beside, large_beside, ranked, pieces, sealed_region, written, file_region, info, stats, many, cancelled, left)
 
 
 def prepare(test):
@@ -245,6 +259,8 @@ def prepare(test):
     os.ftruncate(sparse.fileno(), 2 * MIB)
     os.pwrite(sparse.fileno(), b"\7" * 5000, MIB)
     test.disk, test.sparse = disk, sparse
+    test.long = test.sealed(b"")
+    os.ftruncate(test.long.fileno(), 5 * MIB)
     test.memory, test.sealed_memory = test.memfd(LONG), test.sealed(LONG)
     test.foreign = open("/sys/kernel/notes", "rb") if os.path.exists("/sys/kernel/notes") else disk
     test.addCleanup(test.foreign.close)
