@@ -53,7 +53,7 @@ static void arguments(const manual_program *p, FILE *out) {
         const manual_command *c = &p->commands[i];
         fprintf(out, "    %s) options='", c->name);
         option_names(p, c, out);
-        if (strchr(c->arguments, '|') != NULL && strpbrk(c->arguments, ". ") == NULL) { /* one of these words */
+        if (manual_is_choice(c)) {
             fputs("' words='", out);
             for (const char *a = c->arguments; *a != '\0'; a++) fputc(*a == '|' ? ' ' : *a, out);
             fputs("' ;;\n", out);

@@ -52,6 +52,11 @@ void manual_fish(const manual_program *p, FILE *out) {
         fprintf(out, "complete -c %s -f -n __fish_use_subcommand -a %s -d ", p->name, p->commands[i].name);
         quoted(p->commands[i].help, out);
         fputc('\n', out);
+        if (manual_is_choice(&p->commands[i])) {
+            fprintf(out, "complete -c %s -f -n '__fish_seen_subcommand_from %s' -a '", p->name, p->commands[i].name);
+            for (const char *a = p->commands[i].arguments; *a != '\0'; a++) fputc(*a == '|' ? ' ' : *a, out);
+            fputs("'\n", out);
+        }
         if (p->commands[i].commands)
             fprintf(out, "complete -c %s -f -n '__fish_seen_subcommand_from %s' -a '%s'\n", p->name,
                     p->commands[i].name, p->op != NULL ? manual_words("@op") : "");

@@ -45,6 +45,9 @@ extern const char manual_ops[];
 /* Whether option belongs to command. */
 bool manual_belongs(const manual_option *option, const manual_command *command);
 
+/* Whether its argument is one of the words that it is written as: "reload|show". */
+bool manual_is_choice(const manual_command *command);
+
 /* man.c */
 void manual_man(const manual_program *program, const char *version, FILE *out);
 /* bash.c, zsh.c, fish.c */

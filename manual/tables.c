@@ -264,3 +264,7 @@ const char *manual_words(const char *words) {
 bool manual_belongs(const manual_option *option, const manual_command *command) {
     return option->of == CLI_OF_ALL || (option->of & command->takes) != 0;
 }
+
+bool manual_is_choice(const manual_command *command) {
+    return strchr(command->arguments, '|') != NULL && strpbrk(command->arguments, ". ") == NULL;
+}

@@ -18,7 +18,7 @@ static void quoted(const char *text, FILE *out) {
 }
 
 static void option(const manual_option *o, FILE *out) {
-    fprintf(out, "    '--%s[", o->name);
+    fprintf(out, "    '--%s%s[", o->name, o->argument != NULL ? "=" : ""); /* =: --name=VALUE is taken, too */
     quoted(o->help, out);
     fputc(']', out);
     if (o->argument != NULL) {
@@ -57,7 +57,9 @@ static void cases(const manual_program *p, FILE *out) {
         fprintf(out, "  %s) own=(", c->name);
         for (size_t k = 0; k < p->option_count; k++)
             if (!manual_belongs(&p->options[k], c)) fprintf(out, " '--%s'", p->options[k].name);
-        fprintf(out, ") rest=%s ;;\n", c->files ? "_files" : c->commands ? "commands" : "none");
+        fprintf(out, ") rest=%s", manual_is_choice(c) ? "'" : c->files ? "_files" : c->commands ? "commands" : "none");
+        for (const char *a = c->arguments; manual_is_choice(c) && *a != '\0'; a++) fputc(*a == '|' ? ' ' : *a, out);
+        fputs(manual_is_choice(c) ? "' ;;\n" : " ;;\n", out);
     }
     fputs("  esac\n", out);
 }
@@ -85,9 +87,10 @@ void manual_zsh(const manual_program *p, FILE *out) {
     cases(p, out);
     /* Options that are not the command's own are left out. */
     fputs(
-        "  for name in $own; do options=(${options:#${name}\\[*}); done\n"
+        "  for name in $own; do options=(${options:#${name}(|=)\\[*}); done\n"
         "  case $rest in\n  commands) _arguments $options '*:command:{_describe command commands; _describe op ops}' "
         ";;\n"
-        "  none) _arguments $options ;;\n  *) _arguments $options '*:file:_files' ;;\n  esac\n  ;;\nesac\n",
+        "  none) _arguments $options ;;\n  _files) _arguments $options '*:file:_files' ;;\n"
+        "  *) _arguments $options \"*:word:($rest)\" ;;\n  esac\n  ;;\nesac\n",
         out);
 }
