@@ -99,9 +99,15 @@ class Answers(Case):
         self.compare(a, plain, where=a > 0)
         self.compare(numpy.ma.masked_array(a, a > 1), plain)
         self.compare(a, "median,sum,prod")
-        for op in ("sum", "argmax", "std", "median"):
+        for op in ("sum", "argmax", "std", "median", "prod", "digest"):
             for axis in (0, 1):
                 self.assert_arrays(getattr(self.one, op)(a, axis=axis), getattr(cured, op)(a, axis=axis))
+        borders = numpy.array([0, 5, 700_000, 700_002, 2_999_999])
+        keys = numpy.arange(3_000_000) % 77
+        for op in ("sum", "max", "var"):
+            self.assert_arrays(getattr(self.one, op)(a, axis=0, where=a > 0.5), getattr(cured, op)(a, axis=0, where=a > 0.5))
+            self.assert_arrays(getattr(self.one, op)(a.reshape(-1), offsets=borders), getattr(cured, op)(a.reshape(-1), offsets=borders))
+            self.assert_arrays(getattr(self.one, op)(a.reshape(-1), keys=keys, groups=77), getattr(cured, op)(a.reshape(-1), keys=keys, groups=77))
         self.assert_same(self.one.dot(a[1:], a[:-1]), cured.dot(a[1:], a[:-1]))
         self.assertEqual(bytes(self.one.partial(a, ["sum", "digest"], first=7)), bytes(cured.partial(a, ["sum", "digest"], first=7)))
 

@@ -197,7 +197,7 @@ typedef struct cured_connect_options {
      * Calls that wait for another try go on waiting. circuit_failures 0: never. */
     uint32_t circuit_failures, circuit_max_ms;
     /* "embedded:": how many threads fold, 1,024 at most. 1: the caller's own alone; 0: one for each core it may use. CURED_THREAD_POOL: the
-     * caller's own, and for whole arrays in memory of 1 MiB and more a pool that all such connections of the process share. */
+     * caller's own, and for arrays in memory of 1 MiB and more a pool that all such connections of the process share. */
     uint32_t threads;
     /* "tls:HOST:PORT": PEM files of the CAs that are trusted (NULL: $CURED_TLS_CA, else the system's), and of a certificate and its key
      * for daemons that want one (NULL: $CURED_CLIENT_CERTIFICATE and $CURED_CLIENT_KEY, else none). They are read by cured_connect(). */

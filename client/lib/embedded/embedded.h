@@ -96,13 +96,15 @@ typedef struct cr_work {
     uint64_t index;         /* of the next piece's first element */
     int fd;                 /* of a file or region that is read */
     const uint8_t *memory;  /* in place of fd, where the columns come in strips */
-    uint64_t offset;        /* of the input in the file, in bytes */
-    uint64_t fed, left;     /* of the input, in bytes: in pieces, and not yet */
-    uint64_t received;      /* of a stream, in bytes */
-    struct cr_kept *kept;   /* input that is not of use yet (kept.c); NULL: none */
-    struct cr_kept *whole;  /* a stream that is read several times; NULL: none */
-    cr_rereads *rereads;    /* NULL: one read is enough */
-    uint64_t progress_ns;   /* when to say how far it is */
+    const uint8_t *wide; /* the input, in memory, whose claims the thread pool takes too (wide.c); NULL: it does not */
+    uint64_t wide_bytes;
+    uint64_t offset;       /* of the input in the file, in bytes */
+    uint64_t fed, left;    /* of the input, in bytes: in pieces, and not yet */
+    uint64_t received;     /* of a stream, in bytes */
+    struct cr_kept *kept;  /* input that is not of use yet (kept.c); NULL: none */
+    struct cr_kept *whole; /* a stream that is read several times; NULL: none */
+    cr_rereads *rereads;   /* NULL: one read is enough */
+    uint64_t progress_ns;  /* when to say how far it is */
 } cr_work;
 
 /* Memory that input is read or copied into. */
@@ -189,6 +191,11 @@ void cr_work_collect(cr_local *local);
 void cr_work_progress(cr_local *local);
 /* The call is over: nobody reads its memory any more when this returns. */
 void cr_work_drop(cr_work *work);
+
+/* wide.c: threads that claim from an input by turns of the process's thread pool; 1: the caller's alone. */
+uint32_t cr_wide_threads(const cr_local *local, const cr_local_input *input);
+/* One turn, with all workers. False: another call has the pool, or there was nothing to claim. */
+bool cr_wide_step(const cr_work *work);
 
 /* pool.c: so many threads that fold from a queue until it is closed; NULL: there is no memory for any. */
 cr_local_pool *cr_local_pool_new(cr_queue *queue, uint32_t threads, uint32_t claimers);

@@ -124,9 +124,13 @@ static uint64_t cut_to_segments(const cured_call *call, cr_local_input *input) {
 static cr_status begin(cr_work *work, cr_local_input *input, cr_error *error) {
     const uint64_t from = cut_to_segments(work->call, input);
     const bool pooled = cr_local_is_pooled(work->call, input);
+    const uint32_t wide = pooled ? 1 : cr_wide_threads(work->local, input);
     work->line = line_for(work->local, input->bytes, error);
+    if (work->line != NULL && wide > 1) work->line->threads = wide;
     cr_status status = work->line != NULL ? make_job(work, input->memory != NULL, pooled, from, error) : error->code;
     if (status != CR_OK) return status;
+    work->wide = wide > 1 && !work->job->in_order ? input->memory : NULL;
+    work->wide_bytes = input->bytes;
     work->index = work->fed = 0;
     const bool strips = cr_job_axis_in_strips(work->job);
     if (input->memory == NULL && cr_work_check_block(work, error) != CR_OK) return error->code;
@@ -180,8 +184,18 @@ static bool feed_one(cr_local *local) {
     return false;
 }
 
+/* A turn for the work, if it is there, that the thread pool takes part in. */
+static bool fold_wide(const cr_local *local) {
+    for (const cr_list *node = local->works.next; node != &local->works; node = node->next) {
+        const cr_work *work = cr_container(node, cr_work, link);
+        if (work->wide != NULL) return cr_wide_step(work);
+    }
+    return false;
+}
+
 bool cr_work_step(cr_local *local) {
     bool fed = feed_one(local);
+    if (local->pooled && fold_wide(local)) return true;
     return fold_one(&local->own) || fold_one(&local->shared) || fed;
 }
 

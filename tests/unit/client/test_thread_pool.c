@@ -114,15 +114,15 @@ START_TEST(bits_are_the_same_by_any_number_of_threads) {
     int good = 0;
     cr_thread_pool_renew(threads, MIB);
     for (unsigned t = CURED_BOOL; t <= CURED_F8_E5M2; t++) {
-        if (t == CURED_I128 || t == CURED_BIGINT) continue;
+        if (t == CURED_I128 || t == CURED_BIGINT || (SPARSE && t % 3 != 0)) continue;
         const uint64_t n = SOME_BYTES / cured_dtype_size((cured_dtype)t);
         masked.mask = &(cured_mask){.data = mask, .count = n, .kind = CURED_MASK_BYTES};
         good += compare(one, pooled, (cured_dtype)t, ops, COUNT(ops), data, n, NULL, threads);
         good += compare(one, pooled, (cured_dtype)t, others, COUNT(others), data, n, NULL, threads);
         good += compare(one, pooled, (cured_dtype)t, bits, COUNT(bits), data, n, NULL, threads);
-        if (t % 3 == 0) good += compare(one, pooled, (cured_dtype)t, ops, COUNT(ops), data, n, &masked, threads);
+        if (t % 6 == 0) good += compare(one, pooled, (cured_dtype)t, ops, COUNT(ops), data, n, &masked, threads);
     }
-    ck_assert_int_gt(good, 40);
+    ck_assert_int_gt(good, SPARSE ? 10 : 40);
     ck_assert_uint_eq(cr_thread_pool_known(), threads);
     cured_close(one);
     cured_close(pooled);
@@ -148,6 +148,47 @@ START_TEST(long_arrays_are_several_claims) {
     ck_assert(compare(one, pooled, CURED_F32, ranked, COUNT(ranked), data, n, NULL, threads));
     ck_assert(compare(one, pooled, CURED_F32, pairs, COUNT(pairs), data, n - 1, &paired, threads));
     ck_assert(compare(one, pooled, CURED_U8, ops, COUNT(ops), data, MANY_BYTES - 3, NULL, threads));
+    cured_close(one);
+    cured_close(pooled);
+    free(data);
+}
+END_TEST
+
+/* Along axes, the answers of all ops as bytes. */
+static void along(cured_conn *conn, const float *data, uint64_t count, const cured_axis *axis, uint8_t *answers) {
+    const cured_op asked[] = {CURED_OP_SUM, CURED_OP_ARGMIN, CURED_OP_VAR, CURED_OP_PROD, CURED_OP_MEDIAN};
+    const size_t ops_now = axis->n > 1000 ? 5 : 4; /* medians of rows so long */
+    const uint64_t outputs = axis->outer * axis->inner;
+    void *results[COUNT(asked)];
+    cured_options o = CURED_OPTIONS_INIT;
+    cured_call *call;
+    for (size_t i = 0; i < COUNT(asked); i++) results[i] = answers + i * outputs * sizeof(double);
+    o.axis = axis;
+    o.results = results;
+    OK(cured_reduce_buffer(conn, CURED_F32, asked, ops_now, data, count, &o, &call, NULL));
+    OK(cured_wait(call, NULL));
+    cured_call_free(call);
+}
+
+START_TEST(axes_are_claimed_by_the_pool) {
+    const uint64_t n = 9 * MIB / sizeof(float) / 5000 * 5000;
+    const cured_axis shapes[] = {
+        {n / 5000, 5000, 1}, {1, n / 500, 500}, {50, n / 5000, 100}, {n / 100, 100, 1}, {1, 50, n / 50}};
+    const uint32_t threads = thread_counts[_i];
+    float *data = malloc(n * sizeof(float));
+    for (uint64_t i = 0; i < n; i++) data[i] = (float)((double)(i * 2654435761u % 1000003) / 7e4 - 7);
+    cured_conn *one = connect_as(1), *pooled = connect_as(CURED_THREAD_POOL);
+    cr_thread_pool_renew(threads, MIB);
+    for (size_t i = 0; i < (SPARSE ? 3 : COUNT(shapes)); i++) {
+        const size_t bytes = 5 * sizeof(double) * shapes[i].outer * shapes[i].inner;
+        uint8_t *want = calloc(1, bytes), *got = calloc(1, bytes);
+        along(one, data, n, &shapes[i], want);
+        along(pooled, data, n, &shapes[i], got);
+        ck_assert_msg(memcmp(want, got, bytes) == 0, "shape %zu by %u threads", i, threads);
+        free(want);
+        free(got);
+    }
+    ck_assert_uint_eq(cr_thread_pool_known(), threads);
     cured_close(one);
     cured_close(pooled);
     free(data);
@@ -363,6 +404,7 @@ CR_CHECK_MAIN("client/thread_pool") {
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, bits_are_the_same_by_any_number_of_threads, 0, COUNTS);
     tcase_add_loop_test(tc, long_arrays_are_several_claims, 0, COUNTS);
+    tcase_add_loop_test(tc, axes_are_claimed_by_the_pool, 0, COUNTS);
     tcase_add_test(tc, one_call_at_a_time_has_it);
     tcase_add_test(tc, callers_at_once_are_all_right);
     tcase_add_test(tc, a_child_starts_its_own);
