@@ -18,7 +18,8 @@ static void claim_some(void *argument, uint32_t number) {
     wide_turn *turn = argument;
     cr_queue *queue = turn->line->queue;
     cr_worker other = {.hand = {.state = NULL}}, *worker = number == 0 ? &turn->line->worker : &other;
-    if (worker->hand.state != NULL) atomic_store(&turn->claimed, true); /* it is let go of where there is nothing else */
+    if (worker->hand.state != NULL)
+        atomic_store(&turn->claimed, true); /* it is let go of where there is nothing else */
     while (!atomic_load(&turn->over) && cr_worker_next(worker, queue, turn->line->threads, false)) {
         cr_worker_fold(worker, queue);
         atomic_store_explicit(&turn->claimed, true, memory_order_relaxed);
