@@ -64,9 +64,7 @@ template <int LIMBS> struct cr_answer_digits {
     }
     /* The highest 97 to 128 bits; exponent: of the lowest of them, in units of the grid. */
     CR_DEVICE cr_u128 leading(int &exponent, bool &sticky) const {
-        int top = count - 1;
-#pragma unroll 1
-        while (top > 3 && digit[top] == 0) top--;
+        const int top = length() - 1;
         cr_u128 value = 0;
 #pragma unroll 1
         for (int i = top; i > top - 4 && i >= 0; i--) value = value << 32 | (uint32_t)digit[i];
