@@ -49,7 +49,7 @@ static cr_status part_of(cr_queue *queue, cr_job_axis_hand *hand, const range *r
     const cr_axis_spec *spec = &job->axis->spec;
     const uint64_t begin = cr_offsets_at(&spec->offsets, segment), end = cr_offsets_at(&spec->offsets, segment + 1);
     const uint64_t from = begin > r->begin ? begin : r->begin, till = end < r->end ? end : r->end;
-    if (begin < job->axis->from) /* a fold of whole blocks would begin before the input, and its mask */
+    if (begin < job->axis->from) /* a product's first block would have elements that nobody brought */
         return cr_fail(error, CR_INVALID_ARGUMENT, "offsets[%llu] is %llu: the offsets changed while they were read",
                        (ull)segment, (ull)begin);
     if (from >= till) return CR_OK; /* they changed meanwhile */

@@ -181,15 +181,15 @@ START_TEST(a_stream_that_is_too_short) {
 }
 END_TEST
 
-/* Offsets change between the call and its first fold: what lies before the first of them is of no segment, nor is its mask, which ends
- * with the input, too. A product is folded in blocks, which begin with a segment. */
+/* Offsets change between the call and its first fold: what lies before the first of them was cut off. A product is folded in blocks, which
+ * begin with a segment. */
 START_TEST(offsets_that_changed) {
     static const int64_t lower[] = {0, 1, 8, 1000, 99992, 99999};
     enum { N = 300 * 1000, FROM = 100 * 1000 };
     if (of_daemon() != NULL) return;
     cured_conn *conn = connect_threads(1);
     make(3, N);
-    uint8_t *own = calloc(1, N); /* so that a sanitizer sees what is read before it */
+    uint8_t *own = calloc(1, N); /* so that a sanitizer sees what is read outside */
     for (size_t way = 0; way < 2 * sizeof lower / sizeof lower[0]; way++) {
         const cured_mask mask = {own, N, 0, way % 3 ? CURED_MASK_BITS : CURED_MASK_BYTES, true};
         const cured_offsets offsets = {borders, 2, CURED_I64};
