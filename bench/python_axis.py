@@ -6,13 +6,15 @@ usage: PYTHONPATH=BUILD/python bench/python_axis.py [rounds]
 """
 import gc
 import math
+import os
 import statistics
 import sys
 import time
 
-import numpy
-import cured
-from python_heap import number
+os.environ.setdefault("CURED_NUM_THREADS", "1")  # NumPy has one thread, too: python_cores.py has all
+import numpy  # noqa: E402
+import cured  # noqa: E402
+from python_heap import number  # noqa: E402
 
 SHAPES = ((4096, 4096), (65536, 256), (16384, 1024), (1024, 16384), (256, 65536), (1000000, 16), (1000000, 3),
           (20, 1000000), (1000, 1000), (512, 512), (1024, 256), (256, 1024), (64, 4096), (32, 8192), (16, 65536), (64, 64), (1000, 10))

@@ -2,7 +2,7 @@
 """python_cores: sums of float32 on the heap by all cores and by one, beside torch and NumPy where they are there: back to back, and after
 pauses of 10 ms, in which threads that look for work go to sleep.
 
-Answers are checked before anything is timed: both sums of cured must be that of math.fsum. Functions take turns, a batch each. Prints the
+Answers are checked before anything is timed: both sums of cured must be that of math.fsum. Functions take turns in random order, a batch each. Prints the
 machine, the command and a table for docs/BENCHMARKS.md: median µs and, in brackets, the middle half; then cured over torch.
 
 usage: PYTHONPATH=BUILD/python bench/python_cores.py [SECONDS a row, 2]
@@ -11,6 +11,7 @@ import gc
 import math
 import os
 import platform
+import random
 import statistics
 import sys
 import time
@@ -49,7 +50,7 @@ def take_turns(functions, pause, seconds):
     kept = [[] for _ in functions]
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(kept[0]) < 5:
-        for function, times in zip(functions, kept):
+        for function, times in random.sample(list(zip(functions, kept)), len(functions)):
             times += call_times(function, pause, count) if pause else call_times(function, pause, count + 2)[2:]
     return kept
 

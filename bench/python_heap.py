@@ -7,12 +7,14 @@ usage: PYTHONPATH=BUILD/python bench/python_heap.py
 """
 import gc
 import math
+import os
 import statistics
 import sys
 import time
 
-import numpy
-import cured
+os.environ.setdefault("CURED_NUM_THREADS", "1")  # NumPy has one thread, too: python_cores.py has all
+import numpy  # noqa: E402
+import cured  # noqa: E402
 
 KIB, MIB = 1024, 1024 * 1024
 

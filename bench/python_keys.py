@@ -6,12 +6,14 @@ usage: PYTHONPATH=BUILD/python bench/python_keys.py [rounds]
 """
 import gc
 import math
+import os
 import statistics
 import sys
 import time
 
-import numpy
-import cured
+os.environ.setdefault("CURED_NUM_THREADS", "1")  # NumPy has one thread, too: python_cores.py has all
+import numpy  # noqa: E402
+import cured  # noqa: E402
 
 CASES = ((16, 1 << 24), (1024, 1 << 24), (1 << 20, 1 << 26))  # groups, elements
 

@@ -6,13 +6,15 @@ usage: PYTHONPATH=BUILD/python bench/python_mixed.py [rounds]
 """
 import gc
 import math
+import os
 import statistics
 import sys
 
-import numpy
-import cured
-from python_axis import took
-from python_heap import number
+os.environ.setdefault("CURED_NUM_THREADS", "1")  # NumPy has one thread, too: python_cores.py has all
+import numpy  # noqa: E402
+import cured  # noqa: E402
+from python_axis import took  # noqa: E402
+from python_heap import number  # noqa: E402
 
 BYTES = (1 << 20, 64 << 20)
 

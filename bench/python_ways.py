@@ -12,8 +12,9 @@ import statistics
 import sys
 import time
 
-import numpy
-import cured
+os.environ.setdefault("CURED_NUM_THREADS", "1")  # NumPy has one thread, too: python_cores.py has all
+import numpy  # noqa: E402
+import cured  # noqa: E402
 
 SIZES = (("1 MiB", 1 << 20, 20), ("64 MiB", 1 << 26, 1))  # of a call, and calls of a round
 
