@@ -143,6 +143,20 @@ class Cells(Case):
         with self.assertRaisesRegex(ValueError, "output 1: min of no elements has no value"):
             cured.min(Tensor(a), axis=0, where=Tensor(numpy.arange(3000).reshape(50, 60) % 60 != 1), out=Tensor(numpy.zeros(60, "f4")))
 
+    def test_other_names(self):
+        """Functions that ask for several ops, and lists, under a mask; what they ask that no kernel has is refused."""
+        a, m = array("f4", (50, 60)), next(masks((50, 60)))[1]
+        for call in (lambda x, where: cured.minmax(x, where=where), lambda x, where: cured.nanmax(x, where=where),
+                     lambda x, where: cured.reduce_each([x, x], "max,sum", where=where)[1]):
+            self.assertEqual(outcome(lambda: call(a, m)), outcome(lambda: call(Tensor(a), Tensor(m))))
+        for call in (lambda x, where: cured.describe(x, where=where), lambda x, where: cured.describe(x, axis=0, where=where),
+                     lambda x, where: cured.ptp(x, where=where)):
+            with self.assertRaisesRegex(NotImplementedError, "no kernel for (argmin|ptp) of f32 under a mask"):
+                call(Tensor(a), Tensor(m))
+        none, out = numpy.zeros(0, "f4"), Tensor(numpy.full((), 9.0))
+        cured.sum(Tensor(none), where=Tensor(none > 0), out=out)
+        self.assertEqual(0.0, out.host()[()])
+
     def test_views(self):
         a, m = array("f4"), next(masks(N))[1]
         t, mask = Tensor(a), Tensor(m)

@@ -1,7 +1,8 @@
 /* keys: answers by key, by offsets and under a mask along an axis, to host memory or device memory. Keys and masks lie in memory of the array's
  * device; offsets lie there, or are copied there.
  *
- * A key outside, or a wrong offset, is found by the kernels. Who waits for the answers is told the first; other answers have a word of status for it.
+ * A key outside, or a wrong offset, is found by the kernels. Who waits for the answers is told the first; other answers have a word of
+ * status for it.
  * Thread: any. Owner: the room, or a graph. */
 #include <string.h>
 
