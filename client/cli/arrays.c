@@ -10,6 +10,7 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/npy.h"
+#include "client/cli/table.h"
 
 typedef unsigned long long ull;
 _Static_assert((int)CLI_MAX_DIMS == (int)NPY_MAX_DIMS, "any .npy array has a layout");
@@ -53,6 +54,52 @@ static void print_text(const cli_layout *layout, const cli_array *a) {
         fputs(a->statuses != NULL && a->statuses[w.offset] != CURED_OK ? "-" : text, stdout);
         putchar(walk_next(&w) ? '\n' : ' ');
     }
+}
+
+/* --output table: a row for each answer, in C order of the indices, which stand before it. */
+struct grid {
+    const cli_options *o;
+    const cured_op *ops;
+    const cli_array *arrays;
+    const cli_layout *layout;
+    uint64_t inner[CLI_MAX_DIMS],
+        stride[CLI_MAX_DIMS]; /* rows, and elements, from an index of a dimension to the next */
+    char text[CURED_TEXT_BYTES], label[CLI_LABEL];
+};
+
+static const char *grid_cell(void *user, uint64_t row, size_t column) {
+    struct grid *g = user;
+    const cli_layout *layout = g->layout;
+    const size_t op = column - layout->dims;
+    uint64_t offset = 0;
+    if (row == 0 && column >= layout->dims) return cli_label(g->o, g->ops[op], op, g->label);
+    if (row == 0 && column == 0 && layout->first != NULL) return layout->first;
+    if (row == 0) snprintf(g->label, sizeof g->label, "i%zu", column);
+    if (row == 0) return g->label;
+    for (uint32_t d = 0; d < layout->dims; d++) {
+        const uint64_t index = (row - 1) / g->inner[d] % layout->shape[d];
+        if (d == column) snprintf(g->text, sizeof g->text, "%llu", (ull)index);
+        offset += index * g->stride[d];
+    }
+    if (column < layout->dims) return g->text;
+    const cli_array *a = &g->arrays[op];
+    const size_t size = cured_dtype_size(a->dtype);
+    if (a->statuses != NULL && a->statuses[offset] != CURED_OK) return "-";
+    cured_text(a->dtype, (const uint8_t *)a->values + offset * size, size, g->text, sizeof g->text);
+    return g->text;
+}
+
+static void print_table(const cli_options *o, const cli_array *arrays, const cured_op *ops, size_t op_count,
+                        const cli_layout *layout) {
+    static const bool words[CLI_TABLE_COLUMNS]; /* none */
+    struct walk w;
+    struct grid g = {o, ops, arrays, layout, {0}, {0}, "", ""};
+    uint64_t inner = 1;
+    walk_start(&w, layout);
+    memcpy(g.stride, w.stride, sizeof g.stride);
+    for (uint32_t d = layout->dims; d-- > 0; inner *= layout->shape[d]) g.inner[d] = inner;
+    const cli_table table = {layout->dims + op_count, arrays[0].count + 1, words, grid_cell, &g};
+    cli_table_print(&table, cli_terminal_columns());
 }
 
 /* Without cJSON: an array may have millions of elements. */
@@ -131,7 +178,8 @@ int cli_arrays_put(const cli_options *o, const cli_answer *answer, const cli_arr
                    size_t op_count, const cli_layout *layout, bool named) {
     char label[CLI_LABEL];
     int code = o->json ? print_json(o, answer, arrays, ops, op_count, layout) : EXIT_OK;
-    for (size_t i = 0; !o->json && code == EXIT_OK && i < op_count; i++) {
+    if (o->table) print_table(o, arrays, ops, op_count, layout);
+    for (size_t i = 0; !o->json && !o->table && code == EXIT_OK && i < op_count; i++) {
         const cli_array *a = &arrays[i];
         if (o->output != NULL && a->statuses != NULL) {
             continue; /* an array that lacks answers is no array */

@@ -3,6 +3,7 @@
  * Thread: one. Owner: the partials are the caller's. */
 #include "cured/by_key.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,9 +44,17 @@ static void look(const cli_options *o, const cured_by_key *of, cli_array *arrays
     }
 }
 
+/* All files have the ops of the first, or they were not merged. */
+static int not_made(const cli_options *o, cured_error *error) {
+    char text[sizeof error->text];
+    snprintf(text, sizeof text, "%.110s: %.100s", o->files[0], error->text);
+    if (error->code == CURED_INVALID_ARGUMENT) memcpy(error->text, text, sizeof text);
+    return failed(error);
+}
+
 static int put_answers(const cli_options *o, const void *partial, size_t bytes, const cured_by_key *of) {
     const cli_answer answer = {.dtype = of->dtype, .count = of->count};
-    const cli_layout layout = {.dims = of->columns == 1 ? 1 : 2, .shape = {of->groups, of->columns}};
+    const cli_layout layout = {.dims = of->columns == 1 ? 1 : 2, .shape = {of->groups, of->columns}, .first = "group"};
     cli_array arrays[CURED_MAX_OPS] = {{.count = 0}};
     void *values[CURED_MAX_OPS] = {NULL};
     uint8_t *statuses[CURED_MAX_OPS] = {NULL};
@@ -56,7 +65,7 @@ static int put_answers(const cli_options *o, const void *partial, size_t bytes, 
     if (code == EXIT_OK && !make_room(o, of, arrays, values, statuses)) code = cli_fail(EXIT_IO, "out of memory");
     if (code == EXIT_OK &&
         cured_by_key_finish(partial, bytes, o->ops, o->op_count, &o->call, values, statuses, &error) != CURED_OK)
-        code = failed(&error);
+        code = not_made(o, &error);
     if (code == EXIT_OK) {
         look(o, of, arrays, statuses);
         code = cli_arrays_put(o, &answer, arrays, o->ops, o->op_count, &layout, true);
@@ -73,7 +82,10 @@ int cli_merge_by_key(const cli_options *o, const cured_bytes *partials, size_t c
     size_t bytes;
     cured_by_key of;
     cured_error error;
-    if (cured_by_key_merge(partials, count, &merged, &bytes, &error) != CURED_OK) return failed(&error);
+    if (cured_by_key_merge(partials, count, &merged, &bytes, &error) != CURED_OK) {
+        cli_name_partial(o, &error, &error);
+        return failed(&error);
+    }
     int code = EXIT_OK;
     if (o->call.partial)
         code = cli_put_partial(o, merged, bytes);

@@ -6,6 +6,7 @@
 #define CURED_CLIENT_CLI_CHECKPOINT_H
 
 #include "client/cli/cli.h"
+#include "client/cli/table.h"
 #include "client/weights/run.h"
 
 typedef struct cli_checkpoint {
@@ -36,10 +37,7 @@ bool cli_columns_have(const cli_columns *c, cured_op op);
 uint64_t cli_checkpoint_count(const cli_checkpoint *c, size_t tensor, cured_op op);
 cli_totals cli_checkpoint_totals(const cli_checkpoint *c, const cli_columns *columns);
 /* weights_table.c: rows, totals and the digest of all, as text or as a line of JSON. */
-int cli_checkpoint_print(const cli_checkpoint *c, const cli_columns *columns, bool json);
-/* A name with what a terminal would take for commands written out, "\x1b": at most so many bytes. */
-enum { CLI_NAME_BYTES = 1024 };
-const char *cli_printable(const char *name, char out[CLI_NAME_BYTES]);
+int cli_checkpoint_print(const cli_options *o, const cli_checkpoint *c, const cli_columns *columns);
 
 /* weights_diff.c: a tensor as a manifest has it. */
 typedef struct cli_entry {

@@ -45,7 +45,8 @@ typedef struct cli_options {
     size_t op_count;
     uint64_t given; /* a bit for each option that only some commands take, by its place among the program's */
     bool axis_given, keepdims, local;
-    int64_t axis;                    /* negative: from the end */
+    int64_t axes[CLI_MAX_DIMS]; /* negative: from the end */
+    size_t axis_count;
     const char *offsets;             /* the file that holds them; NULL: not given */
     const char *keys;                /* the same */
     const char *where;               /* the file that says which elements count, with its form; NULL: not given */
@@ -56,6 +57,8 @@ typedef struct cli_options {
     bool groups_given, drop;
     uint32_t dims; /* of --shape; 0: not given */
     uint64_t shape[CLI_MAX_DIMS];
+    bool table;                            /* --output table: aligned columns */
+    struct cli_rows *rows;                 /* of several files with table, gathered; NULL: none */
     const char *output;                    /* NULL: standard output */
     const cli_slice *slice;                /* what cli_reduce takes of the file; NULL: all */
     uint64_t group;                        /* of cured-mpi: ranks that gather first; 0: those of a node */
@@ -71,12 +74,15 @@ typedef struct cli_options {
     cured_options call;           /* with partial and first */
 } cli_options;
 
-/* What a reduction along an axis gives: the shape of the answers, in the input's order. */
+/* What a reduction along axes gives: the shape of the answers, in the input's order. */
 typedef struct cli_layout {
     cured_axis axis;
-    bool fortran; /* the first index is the fastest */
+    uint64_t axes; /* a bit for each dimension of the input that is reduced */
+    bool apart;    /* those do not lie side by side, so that axis does not say it: the answers are in C order */
+    bool fortran;  /* the first index is the fastest */
     uint32_t dims;
     uint64_t shape[CLI_MAX_DIMS];
+    const char *first; /* what a table calls the first index; NULL: as the others */
 } cli_layout;
 
 /* Offsets, and the file that they are of. */
@@ -175,6 +181,8 @@ extern const cli_program cli_program_here;
 
 /* options.c: parses argv; EXIT_OK, or an exit code after its sentence. *show_help, *show_version: asked for; o->command is what
  * help is asked of, NULL: the program. */
+/* Whether an option of this name was given that only some commands take. */
+bool cli_given(const cli_options *o, const char *name);
 int cli_parse(int argc, char **argv, cli_options *o, bool *show_help, bool *show_version);
 /* cmd_help.c: the help of a command, or of the program when it is NULL. EXIT_OK, or EXIT_USAGE: there is no such command. */
 int cli_help(const char *command);
@@ -195,8 +203,8 @@ void cli_progress_text(const char *name, uint64_t done, uint64_t total, double s
 int cli_take_shares(cli_options *o, const char *value);
 int cli_take_method(cli_options *o, const char *value);
 int cli_spread_shares(cli_options *o);
-/* Whether each option of answers is taken by one of the ops, of some type at least. */
-int cli_check_taken(const cli_options *o);
+/* Whether the ops take the options of answers, of some type at least. reduces: of arrays, not partials. */
+int cli_check_taken(const cli_options *o, const cured_op *ops, size_t op_count, bool reduces);
 /* What the answer to op number index is called: "sum", "quantile_0.1". */
 enum { CLI_LABEL = 96 };
 const char *cli_label(const cli_options *o, cured_op op, size_t index, char out[CLI_LABEL]);
@@ -325,9 +333,11 @@ typedef struct cli_look {
 } cli_look;
 int cli_look_at(const cli_options *o, const cured_op *ops, size_t op_count, cli_look *look, cli_layout *layout);
 
-/* shape.c: what --axis makes of an array of this shape. */
+/* shape.c: what --axis makes of an array of this shape. ordered: an answer depends on the order of the elements. */
 int cli_layout_make(const cli_options *o, const char *name, uint32_t dims, const uint64_t *shape, bool fortran,
-                    cli_layout *layout);
+                    bool ordered, cli_layout *layout);
+/* Whether the answer of an op depends on the order in which the elements are counted. */
+bool cli_ordered(cured_dtype dtype, const cured_op *ops, size_t op_count);
 /* A number for the shape and the order of an array, which hardly ever is another one's. */
 uint64_t cli_shape_form(uint32_t dims, const uint64_t *shape, bool fortran, bool swap);
 /* Whether an answer depends on the order in which the elements of an array are counted: indices count as NumPy counts, and the
@@ -351,8 +361,12 @@ int cli_arrays_put(const cli_options *o, const cli_answer *answer, const cli_arr
                    size_t op_count, const cli_layout *layout, bool named);
 /* by_key.c: merges partials by key, and finishes them here. */
 int cli_merge_by_key(const cli_options *o, const cured_bytes *partials, size_t count);
-/* options.c: refuses --output. */
+/* together.c: refuses --output. */
 int cli_no_output(void);
+/* together.c: whether the options go with each other and with the command. */
+int cli_check_together(const cli_options *o, bool reduces, bool merge);
+/* cmd_merge.c: puts the file's name into error where why, which may be the same, names a partial by its place, "partials[1]: ...". */
+void cli_name_partial(const cli_options *o, const cured_error *why, cured_error *error);
 /* cmd_merge.c: a partial to where --output says. */
 int cli_put_partial(const cli_options *o, const void *bytes, size_t n);
 
@@ -370,7 +384,7 @@ struct cJSON;
 struct cJSON *cli_value_json(const cured_value *v);
 /* print.c: the answer as lines or JSON; with several files or --total one line, which ends with the file's name or "total".
  * named: names stand before values. EXIT_DATA when an op has no value. */
-void cli_print_names(const cli_options *o, const cured_op *ops, size_t op_count);
+int cli_print_names(const cli_options *o, const cured_op *ops, size_t op_count);
 int cli_print(const cli_options *o, const cli_answer *answer, bool named);
 void cli_print_timing(const cured_call *call);
 /* The timing of the call and the figures as a JSON object, to be freed; NULL: no memory. */

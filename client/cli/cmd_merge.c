@@ -55,16 +55,34 @@ int cli_put_partial(const cli_options *o, const void *bytes, size_t n) {
     return cli_write(o->output, &piece, 1);
 }
 
-/* Names the file of the partial that cannot be merged, where it is one. */
+void cli_name_partial(const cli_options *o, const cured_error *why, cured_error *error) {
+    size_t which;
+    int begins = 0;
+    if (sscanf(why->text, "partials[%zu]: %n", &which, &begins) != 1 || begins == 0 || which >= o->file_count) return;
+    char text[sizeof error->text];
+    snprintf(text, sizeof text, "%.110s: partial: %.100s", o->files[which], why->text + begins);
+    memcpy(error->text, text, sizeof text);
+}
+
+/* Names the file of the partial that cannot be merged, or that was not made for the ops, where it is one. */
 static void name_file(const cli_options *o, const cured_bytes *partials, size_t count, cured_error *error) {
     static uint8_t out[CURED_PARTIAL_BYTES];
-    size_t n = sizeof out, which;
-    int begins = 0;
+    size_t n = sizeof out;
     cured_error why;
-    if (error->code != CURED_INVALID_ARGUMENT || cured_partial_merge(partials, count, out, &n, &why) == CURED_OK)
+    if (error->code != CURED_INVALID_ARGUMENT) return;
+    if (cured_partial_merge(partials, count, out, &n, &why) != CURED_OK) {
+        cli_name_partial(o, &why, error);
         return;
-    if (sscanf(why.text, "partials[%zu]: %n", &which, &begins) != 1 || begins == 0 || which >= count) return;
-    snprintf(error->text, sizeof error->text, "%.110s: partial: %.100s", o->files[which], why.text + begins);
+    }
+    for (size_t i = 0; i < count; i++) {
+        cured_values *values = NULL;
+        const cured_status status =
+            cured_partial_finish(partials[i].data, partials[i].bytes, o->ops, o->op_count, &o->call, &values, &why);
+        cured_values_free(values);
+        if (status != CURED_INVALID_ARGUMENT || strstr(error->text, why.text) == NULL) continue; /* another reason */
+        snprintf(error->text, sizeof error->text, "%.110s: %.100s", o->files[i], why.text);
+        return;
+    }
 }
 
 static int merge_here(const cli_options *o, const cured_bytes *partials, size_t count) {

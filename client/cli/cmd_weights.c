@@ -145,7 +145,7 @@ static int show(const cli_options *o, const cli_columns *columns, const cli_chec
     cli_entries entries = {0};
     int code = o->manifest != NULL ? cli_entries_of(c, columns, &entries) : EXIT_OK;
     if (code == EXIT_OK && o->manifest != NULL) code = cli_manifest_write(o->manifest, &entries);
-    if (code == EXIT_OK && table) code = cli_checkpoint_print(c, columns, o->json);
+    if (code == EXIT_OK && table) code = cli_checkpoint_print(o, c, columns);
     cli_entries_free(&entries);
     return code;
 }
@@ -154,6 +154,8 @@ static int check_together(const cli_options *o) {
     if (o->file_count > 2) return cli_fail(EXIT_USAGE, "weights takes one checkpoint, or two to compare");
     if (o->file_count == 2 && (o->manifest != NULL || o->check != NULL))
         return cli_fail(EXIT_USAGE, "--manifest and --check take one checkpoint: '%s' and '%s'", o->file, o->files[1]);
+    if (o->table && (o->file_count == 2 || o->check != NULL))
+        return cli_fail(EXIT_USAGE, "--output table is of one checkpoint: what two of them differ in has no columns");
     if (o->manifest != NULL && o->check != NULL) return cli_fail(EXIT_USAGE, "--manifest goes without --check");
     if ((o->file_count == 2 || o->check != NULL) && o->op_count != 0)
         return cli_fail(EXIT_USAGE, "checkpoints are compared by their digests: leave out --ops");

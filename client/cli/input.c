@@ -13,42 +13,15 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/format.h"
+#include "client/cli/input.h"
 #include "client/cli/npy.h"
-#include "client/cli/turned.h"
-#include "client/cli/unpack.h"
+#include "cured/strided.h"
 
-enum {
-    CHUNK_BYTES = 256 * 1024, /* read and sent at a time: stays in the cache between the two */
-    LARGEST_ELEMENT = 8,
-    BUFFER_BYTES = 2 * (CHUNK_BYTES + LARGEST_ELEMENT),
-    TURN_BYTES = 256 * 1024 * 1024, /* of a Fortran-order array that is read in C order */
-};
-_Static_assert((int)CHUNK_BYTES >= (int)NPY_MAX_HEADER, "a .npy header fits the buffer");
-
-struct input {
-    const char *name; /* for sentences */
-    int fd;
-    bool regular, sized; /* read by position; its size is known */
-    bool plain, member;  /* a regular file, also where its size of 0 is not believed; of an archive */
-    uint64_t base;       /* regular: where it begins in the descriptor's file */
-    uint64_t size;       /* where it is known */
-    unpacker *unpacker;  /* NULL: bytes are as they are */
-    cured_dtype dtype;
-    bool swap, fortran;     /* big-endian; the first index is the fastest */
-    uint64_t offset;        /* bytes from where the descriptor stands (streams) or the start of the file (regular) */
-    uint64_t count;         /* elements; CURED_TO_END: unknown (never for a regular file) */
-    uint8_t *buffer;        /* CHUNK_BYTES, and behind them room for as many that are turned and a cut element */
-    size_t have, unread;    /* streams: bytes in the buffer, and where those not looked at yet begin */
-    bool exact_end;         /* stream of a known shape: nothing may follow the array */
-    uint64_t width, stride; /* of a slice of columns: its bytes in a row, and a row's; 0: the bytes lie together */
-    uint64_t turned_base;
-    turned *turned; /* the array at turned_base in C order; NULL: in the file's order */
-    uint32_t dims;  /* 0: not known, or none */
-    const uint64_t *shape;
-};
+enum { TURN_BYTES = 256 * 1024 * 1024 /* of a Fortran-order array that is read in C order */ };
+_Static_assert((int)CLI_CHUNK_BYTES >= (int)NPY_MAX_HEADER, "a .npy header fits the buffer");
 
 /* Takes the member of the archive that is open. */
-static int take_member(const cli_options *o, struct input *in) {
+static int take_member(const cli_options *o, cli_input *in) {
     cured_error error;
     npz_member m;
     cured_status status = npz_find(in->fd, in->size, npz_member_name(o->file), &m, &error);
@@ -66,7 +39,7 @@ static int take_member(const cli_options *o, struct input *in) {
     return in->unpacker != NULL ? EXIT_OK : cli_fail(EXIT_IO, "out of memory");
 }
 
-static int open_input(const cli_options *o, struct input *in) {
+static int open_input(const cli_options *o, cli_input *in) {
     struct stat st;
     bool archive;
     int code = cli_open(o->file, &in->name, &in->fd, &archive, &st);
@@ -85,58 +58,9 @@ static int open_input(const cli_options *o, struct input *in) {
     return code;
 }
 
-/* Reads bytes of a slice of columns, row after row. `at` counts from in->offset on in the slice, not in the file. */
-static int read_columns(struct input *in, uint64_t at, uint8_t *out, size_t most, size_t *n) {
-    for (*n = 0; *n < most;) {
-        const uint64_t index = at - in->offset + *n, column = index % in->width, left = in->width - column;
-        const uint64_t place = in->base + in->offset + index / in->width * in->stride + column;
-        const ssize_t got = pread(in->fd, out + *n, most - *n < left ? most - *n : left, (off_t)place);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return cli_fail(EXIT_IO, "cannot read %s: %s", in->name, strerror(errno));
-        if (got == 0) break;
-        *n += (size_t)got;
-    }
-    return EXIT_OK;
-}
-
-/* Reads at most `most` bytes, of regular files at `at`; *n is 0 at the end. */
-static int read_some(struct input *in, uint64_t at, uint8_t *out, size_t most, size_t *n) {
-    cured_error error;
-    ssize_t got;
-    if (in->unpacker != NULL) {
-        cured_status status = unpack_next(in->unpacker, out, most, n, &error);
-        return status == CURED_OK
-                   ? EXIT_OK
-                   : cli_fail(status == CURED_INVALID_ARGUMENT ? EXIT_DATA : EXIT_IO, "%s: %s", in->name, error.text);
-    }
-    if (in->width != 0) return read_columns(in, at, out, most, n);
-    if (in->turned != NULL)
-        return turned_read(in->turned, at - in->turned_base, out, most, n)
-                   ? EXIT_OK
-                   : cli_fail(EXIT_IO, "cannot read %s: %s", in->name, strerror(errno));
-    if (in->member && at + most > in->size) most = at < in->size ? (size_t)(in->size - at) : 0;
-    do got = in->regular ? pread(in->fd, out, most, (off_t)(in->base + at)) : read(in->fd, out, most);
-    while (got < 0 && errno == EINTR);
-    *n = got > 0 ? (size_t)got : 0;
-    return got >= 0 ? EXIT_OK : cli_fail(EXIT_IO, "cannot read %s: %s", in->name, strerror(errno));
-}
-
-/* Reads until the buffer holds at least `want` bytes or the file ends. Regular files are read at `at`. */
-static int fill(struct input *in, size_t want, uint64_t at) {
-    while (in->have < want) {
-        size_t n;
-        int code =
-            read_some(in, at + in->have, in->buffer + in->have, (in->regular ? CHUNK_BYTES : want) - in->have, &n);
-        if (code != EXIT_OK) return code;
-        if (n == 0) break;
-        in->have += n;
-    }
-    return EXIT_OK;
-}
-
 /* Reads the header if there is one; *found says so. A name in .npy promises one; otherwise the bytes tell, unless --dtype
  * says that they are raw. */
-static int read_npy(const cli_options *o, struct input *in, npy_header *h, bool *found) {
+static int read_npy(const cli_options *o, cli_input *in, npy_header *h, bool *found) {
     cured_error error;
     bool promised = in->member || format_ends_with(o->file, ".npy");
     size_t need = NPY_MAGIC_BYTES;
@@ -144,7 +68,7 @@ static int read_npy(const cli_options *o, struct input *in, npy_header *h, bool 
     if (o->raw) return EXIT_OK;
     if (!promised && o->dtype != CURED_DTYPE_DEFAULT) return EXIT_OK;
     do {
-        int code = fill(in, need, 0);
+        int code = cli_input_fill(in, need, 0);
         if (code != EXIT_OK) return code;
         if (!promised && !npy_is(in->buffer, in->have)) return EXIT_OK;
         if (in->have < need)
@@ -158,7 +82,7 @@ static int read_npy(const cli_options *o, struct input *in, npy_header *h, bool 
 }
 
 /* Takes the array of a .npy file, checked against the file's size and the options. */
-static int take_npy(const cli_options *o, struct input *in, const npy_header *h) {
+static int take_npy(const cli_options *o, cli_input *in, const npy_header *h) {
     cured_dtype dtype = h->dtype;
     if (dtype == CURED_DTYPE_DEFAULT) {
         dtype = h->size == 2 ? CURED_BF16 : CURED_F8_E4M3;
@@ -197,20 +121,20 @@ static int take_npy(const cli_options *o, struct input *in, const npy_header *h)
 
 /* Whether the input is numbers written out, which --dtype does not make elements of: `seq 8 | cured-client sum -`. A name in
  * .bin says that a file's bytes are meant. */
-static int check_numbers(struct input *in, bool *numbers) {
+static int check_numbers(cli_input *in, bool *numbers) {
     *numbers = format_numbers(in->buffer, in->have, false) && !(in->plain && format_ends_with(in->name, ".bin"));
-    const int code = *numbers ? fill(in, NUMBERS_BYTES, 0) : EXIT_OK;
+    const int code = *numbers ? cli_input_fill(in, NUMBERS_BYTES, 0) : EXIT_OK;
     if (code == EXIT_OK) *numbers = *numbers && format_numbers(in->buffer, in->have, true);
     return code;
 }
 
 /* Refuses files that are no arrays. A user who gives --offset knows where the elements lie. One who gives --dtype says that
  * there are elements: the file's name can speak against it, and numbers written out do. */
-static int check_format(const cli_options *o, struct input *in) {
+static int check_format(const cli_options *o, cli_input *in) {
     cured_error error;
     npz_member member;
     if (o->raw || o->offset_given) return EXIT_OK;
-    int code = fill(in, FORMAT_BYTES, 0);
+    int code = cli_input_fill(in, FORMAT_BYTES, 0);
     const char *name = o->file == in->name ? o->file : NULL; /* standard input has none */
     const format *found = format_find(in->buffer, in->have, name, o->dtype != CURED_DTYPE_DEFAULT);
     bool numbers = false;
@@ -225,7 +149,7 @@ static int check_format(const cli_options *o, struct input *in) {
 }
 
 /* --shape says how many elements a raw file has, exactly. */
-static int take_shaped(const cli_options *o, struct input *in) {
+static int take_shaped(const cli_options *o, cli_input *in) {
     size_t size = cured_dtype_size(in->dtype);
     int code = cli_shape_count(o, size, &in->count);
     if (code != EXIT_OK) return code;
@@ -238,7 +162,7 @@ static int take_shaped(const cli_options *o, struct input *in) {
                     (unsigned long long)(in->count * size), in->offset != 0 ? " behind --offset" : "");
 }
 
-static int take_raw(const cli_options *o, struct input *in) {
+static int take_raw(const cli_options *o, cli_input *in) {
     in->dtype = o->dtype != CURED_DTYPE_DEFAULT ? o->dtype : CURED_F32;
     in->swap = o->big_endian;
     in->offset = o->offset;
@@ -266,101 +190,18 @@ static int take_raw(const cli_options *o, struct input *in) {
     return EXIT_OK;
 }
 
-/* Gives the next bytes of the stream, at most `most` (0: no limit); *n is 0 at the end. */
-static int next_piece(struct input *in, uint64_t at, uint64_t most, const uint8_t **data, size_t *n) {
-    size_t want = most < CHUNK_BYTES ? (size_t)most : CHUNK_BYTES;
-    if (in->unread == in->have) {
-        in->unread = in->have = 0;
-        int code = read_some(in, at, in->buffer, want, &in->have);
-        if (code != EXIT_OK) return code;
-    }
-    *data = in->buffer + in->unread;
-    *n = in->have - in->unread < want ? in->have - in->unread : want;
-    in->unread += *n;
-    return EXIT_OK;
-}
-
-/* Streams: reads past the bytes before the array. */
-static int skip_to_start(struct input *in) {
-    uint64_t left = in->offset;
-    while (!in->regular && left > 0) {
-        const uint8_t *data;
-        size_t n;
-        int code = next_piece(in, 0, left, &data, &n);
-        if (code != EXIT_OK) return code;
-        if (n == 0)
-            return cli_fail(EXIT_DATA, "%s ends %llu bytes before the array begins", in->name,
-                            (unsigned long long)left);
-        left -= n;
-    }
-    if (in->regular) in->have = in->unread = 0; /* read at positions from here on */
-    return EXIT_OK;
-}
-
-/* After the last byte of a stream that is as long as its array, the stream must end. Of what is unpacked, the checksum too must
- * be right then. */
-static int check_end(struct input *in) {
-    uint8_t byte;
-    size_t n = in->have - in->unread;
-    if (in->regular || !in->exact_end) return EXIT_OK;
-    int code = n == 0 ? read_some(in, 0, &byte, 1, &n) : EXIT_OK;
-    if (code == EXIT_OK && n != 0) return cli_fail(EXIT_DATA, "%s has more bytes than its shape wants", in->name);
-    return code;
-}
-
-/* Turns the whole elements of a piece; the bytes of a cut one, *cut, wait before the next piece. */
-static void turn_piece(struct input *in, const uint8_t **data, size_t *n, size_t *cut) {
-    const size_t size = cured_dtype_size(in->dtype);
-    uint8_t *little = in->buffer + CHUNK_BYTES, *waiting = little + CHUNK_BYTES + LARGEST_ELEMENT;
-    memcpy(little, waiting, *cut);
-    memcpy(little + *cut, *data, *n);
-    *n += *cut;
-    *cut = *n % size;
-    *n -= *cut;
-    memcpy(waiting, little + *n, *cut);
-    npy_little(little, *n, size);
-    *data = little;
-}
-
-/* Hands the file over piece by piece; stops early when the daemon has answered. The call is done or ended after EXIT_OK. */
-static int pump(struct input *in, cured_call *call, uint64_t bytes) {
-    uint64_t total = 0;
-    size_t size = cured_dtype_size(in->dtype), cut = 0;
-    int code = bytes == 0 ? check_end(in) : EXIT_OK;
-    while (code == EXIT_OK && !cured_call_done(call) && total < bytes) {
-        const uint8_t *data;
-        size_t n;
-        code = next_piece(in, in->offset + total, bytes - total, &data, &n);
-        if (code != EXIT_OK || n == 0) break;
-        total += n;
-        if (total == bytes) code = check_end(in); /* before the call has all that it waits for */
-        if (in->swap) turn_piece(in, &data, &n, &cut);
-        if (code == EXIT_OK && n != 0 && cured_stream_write(call, data, n, NULL) == CURED_OK)
-            cured_stream_drain(call, NULL);
-    }
-    if (code != EXIT_OK || cured_call_done(call)) return code; /* its status says why */
-    if (bytes == CURED_UNKNOWN_LENGTH && total % size != 0)
-        return cli_fail(EXIT_DATA, "%s has %llu bytes, which is not a multiple of %zu, the size of %s", in->name,
-                        (unsigned long long)total, size, cured_dtype_name(in->dtype));
-    if (bytes != CURED_UNKNOWN_LENGTH && total < bytes)
-        return cli_fail(EXIT_DATA, "%s ends after %llu of %llu bytes", in->name, (unsigned long long)total,
-                        (unsigned long long)bytes);
-    cured_stream_end(call, NULL);
-    return EXIT_OK;
-}
-
-static int run_stream(const cli_options *o, const cured_options *options, struct input *in, cured_conn *conn,
+static int run_stream(const cli_options *o, const cured_options *options, cli_input *in, cured_conn *conn,
                       const cured_op *ops, size_t op_count, cured_call **call) {
     cured_error error;
-    int code = skip_to_start(in);
+    int code = cli_input_start(in);
     if (code != EXIT_OK) return code;
     uint64_t bytes = in->count != CURED_TO_END ? in->count * cured_dtype_size(in->dtype) : CURED_UNKNOWN_LENGTH;
     if (cured_reduce_stream_begin(conn, in->dtype, ops, op_count, bytes, options, call, &error) != CURED_OK)
         return cli_call_failed(o, conn, &error, in->name);
-    return pump(in, *call, bytes);
+    return cli_input_pump(in, *call, bytes);
 }
 
-static int run_descriptor(const cli_options *o, const cured_options *options, struct input *in, cured_conn *conn,
+static int run_descriptor(const cli_options *o, const cured_options *options, cli_input *in, cured_conn *conn,
                           const cured_op *ops, size_t op_count, cured_call **call) {
     cured_error error;
     if (cured_reduce_fd(conn, in->dtype, ops, op_count, in->fd, in->base + in->offset, in->count, options, call,
@@ -369,9 +210,36 @@ static int run_descriptor(const cli_options *o, const cured_options *options, st
     return EXIT_OK;
 }
 
+/* Axes that do not lie side by side: the array is read to memory, where its elements are taken in the order of the answers. */
+static int run_strided(const cli_options *o, const cured_options *options, cli_input *in, cured_conn *conn,
+                       const cured_op *ops, size_t op_count, const cli_layout *layout, cured_call **call) {
+    cured_error error;
+    uint64_t shape[CLI_MAX_DIMS + 1];
+    int64_t strides[CLI_MAX_DIMS + 1], places[CLI_MAX_DIMS], stride = (int64_t)cured_dtype_size(in->dtype);
+    cured_strided array = {.shape = shape, .strides = strides, .big_endian = in->swap};
+    const int code = cli_input_all(in);
+    if (code != EXIT_OK) return code;
+    for (uint32_t k = 0; k < in->dims; k++) {
+        const uint32_t d = in->fortran ? k : in->dims - 1 - k;
+        places[d] = stride;
+        stride *= (int64_t)in->shape[d];
+    }
+    for (uint32_t d = 0; d < in->dims; d++) {
+        if (in->shape[d] == 1) continue;
+        array.axes |= (layout->axes >> d & 1) << array.dims;
+        shape[array.dims] = in->shape[d];
+        strides[array.dims++] = places[d];
+    }
+    shape[array.dims] = 1; /* a dimension that is kept, because all axes would be no array of answers */
+    strides[array.dims++] = 0;
+    array.data = in->array;
+    if (cured_reduce_strided(conn, in->dtype, ops, op_count, &array, options, call, &error) != CURED_OK)
+        return cli_call_failed(o, conn, &error, in->name);
+    return EXIT_OK;
+}
+
 /* What --axis means for this input, and whether its answers can be put where they are wanted. */
-static int settle_axis(const cli_options *o, struct input *in, const cured_op *ops, size_t op_count,
-                       cli_layout *layout) {
+static int settle_axis(const cli_options *o, cli_input *in, const cured_op *ops, size_t op_count, cli_layout *layout) {
     if (o->offsets != NULL) return cli_segments_check(o, in->name, in->dims, in->dtype, ops, op_count);
     if (o->keys != NULL)
         return cli_keys_check(o, in->name, in->dims, in->shape, in->count, in->dtype, ops, op_count, layout);
@@ -379,12 +247,17 @@ static int settle_axis(const cli_options *o, struct input *in, const cured_op *o
     bool flat = in->shape == NULL;
     if (flat && in->count == CURED_TO_END)
         return cli_fail(EXIT_USAGE, "--axis wants --shape (or --count) for raw bytes from %s", in->name);
-    int code = cli_layout_make(o, in->name, flat ? 1 : in->dims, flat ? &in->count : in->shape, in->fortran, layout);
+    int code = cli_layout_make(o, in->name, flat ? 1 : in->dims, flat ? &in->count : in->shape, in->fortran,
+                               cli_ordered(in->dtype, ops, op_count), layout);
+    if (code == EXIT_OK && layout->apart && (cli_program_here.whole || o->via == VIA_DESCRIPTOR))
+        return cli_fail(EXIT_USAGE,
+                        "--axis: dimensions that do not lie side by side are read to memory, which goes with %s",
+                        cli_program_here.whole ? "cured-client alone" : "no --via descriptor");
     return code == EXIT_OK ? cli_arrays_check(o, in->dtype, ops, op_count) : code;
 }
 
 /* Reads the array in C order where its ops count so. */
-static int settle_order(const cli_options *o, struct input *in, const cured_op *ops, size_t op_count) {
+static int settle_order(const cli_options *o, cli_input *in, const cured_op *ops, size_t op_count) {
     if (!in->fortran || !cli_counts_order(o, in->dtype, ops, op_count, in->dims, in->shape)) return EXIT_OK;
     if (!in->regular || o->via == VIA_DESCRIPTOR)
         return cli_fail(EXIT_DATA,
@@ -398,16 +271,16 @@ static int settle_order(const cli_options *o, struct input *in, const cured_op *
 }
 
 /* An empty file says so when it is read, because a size of 0 alone may be untrue. */
-static int settle_empty(struct input *in) {
+static int settle_empty(cli_input *in) {
     if (!in->plain || in->count != CURED_TO_END) return EXIT_OK;
-    const int code = fill(in, 1, 0);
+    const int code = cli_input_fill(in, 1, 0);
     if (code == EXIT_OK && in->have == 0) in->count = 0;
     return code;
 }
 
 /* Takes o->slice of what the file holds; it was cut from what the file held before. Where the outermost dimension is reduced, the
  * slice is one of columns. */
-static int take_slice(const cli_options *o, struct input *in, cli_layout *layout) {
+static int take_slice(const cli_options *o, cli_input *in, cli_layout *layout) {
     if (o->slice == NULL) return EXIT_OK;
     const int code = settle_empty(in);
     if (code != EXIT_OK) return code;
@@ -431,11 +304,11 @@ static int take_slice(const cli_options *o, struct input *in, cli_layout *layout
 }
 
 /* Opens the file and settles what it holds. */
-static int settle(const cli_options *o, struct input *in, npy_header *h, const cured_op *ops, size_t op_count,
+static int settle(const cli_options *o, cli_input *in, npy_header *h, const cured_op *ops, size_t op_count,
                   cli_layout *layout) {
     bool npy = false;
     int code = open_input(o, in);
-    if (code == EXIT_OK && (in->buffer = malloc(BUFFER_BYTES)) == NULL) code = cli_fail(EXIT_IO, "out of memory");
+    if (code == EXIT_OK && (in->buffer = malloc(CLI_BUFFER_BYTES)) == NULL) code = cli_fail(EXIT_IO, "out of memory");
     if (code == EXIT_OK) code = read_npy(o, in, h, &npy);
     if (code == EXIT_OK && !npy) code = check_format(o, in);
     if (code == EXIT_OK) code = npy ? take_npy(o, in, h) : take_raw(o, in);
@@ -444,15 +317,16 @@ static int settle(const cli_options *o, struct input *in, npy_header *h, const c
     return code == EXIT_OK ? settle_axis(o, in, ops, op_count, layout) : code;
 }
 
-static void end_input(struct input *in) {
+static void end_input(cli_input *in) {
     free(in->buffer);
     unpack_end(in->unpacker);
     turned_free(in->turned);
+    free(in->array);
     if (in->fd > STDIN_FILENO) close(in->fd);
 }
 
 int cli_look_at(const cli_options *o, const cured_op *ops, size_t op_count, cli_look *look, cli_layout *layout) {
-    struct input in = {.fd = -1};
+    cli_input in = {.fd = -1};
     npy_header h;
     int code = settle(o, &in, &h, ops, op_count, layout);
     if (code == EXIT_OK) code = settle_empty(&in);
@@ -465,7 +339,7 @@ int cli_look_at(const cli_options *o, const cured_op *ops, size_t op_count, cli_
 int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count, cured_call **call,
                cured_dtype *dtype, cli_layout *layout) {
     if (o->text) return cli_reduce_text(o, conn, ops, op_count, call, dtype);
-    struct input in = {.fd = -1};
+    cli_input in = {.fd = -1};
     cured_options options = o->call;
     cured_keys keys;
     npy_header h;
@@ -478,8 +352,11 @@ int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size
         code = cli_fail(EXIT_USAGE, "--via descriptor wants a Unix socket");
     if (code == EXIT_OK && o->via == VIA_DESCRIPTOR && in.swap)
         code = cli_fail(EXIT_USAGE, "--via descriptor wants little-endian elements, %s has big-endian ones", in.name);
-    if (code == EXIT_OK) {
-        cli_progress_begin(o, in.name, &options);
+    const bool apart = code == EXIT_OK && o->axis_given && layout->apart;
+    if (code == EXIT_OK) cli_progress_begin(o, in.name, &options);
+    if (apart) {
+        code = run_strided(o, &options, &in, conn, ops, op_count, layout, call);
+    } else if (code == EXIT_OK) {
         bool descriptor = in.regular && !in.swap && in.width == 0 && in.turned == NULL && o->via != VIA_STREAM &&
                           cured_passes_fd(conn);
         code = (descriptor ? run_descriptor : run_stream)(o, &options, &in, conn, ops, op_count, call);

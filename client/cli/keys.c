@@ -25,7 +25,7 @@ int cli_keys_check(const cli_options *o, const char *name, uint32_t dims, const 
                    cured_dtype dtype, const cured_op *ops, size_t op_count, cli_layout *layout) {
     const cured_keys *keys = o->call.keys;
     uint64_t columns = 1;
-    *layout = (cli_layout){.dims = dims != 0 ? dims : 1};
+    *layout = (cli_layout){.dims = dims != 0 ? dims : 1, .first = "group"};
     if (dims == 0 && count == CURED_TO_END)
         return cli_fail(EXIT_USAGE, "--keys wants --shape (or --count) for raw bytes from %s", name);
     for (uint32_t i = 1; i < dims; i++) columns *= layout->shape[i] = shape[i]; /* the elements fit 63 bits */
@@ -40,7 +40,7 @@ int cli_keys_check(const cli_options *o, const char *name, uint32_t dims, const 
 }
 
 void cli_place(const cli_options *o, const cli_layout *layout, cured_keys *keys, cured_options *options) {
-    options->axis = o->axis_given ? &layout->axis : NULL;
+    options->axis = o->axis_given && !layout->apart ? &layout->axis : NULL;
     options->max_result_bytes = UINT64_MAX; /* asked for by name: what memory there is decides */
     if (o->call.keys == NULL) return;
     *keys = *o->call.keys;

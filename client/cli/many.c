@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "client/cli/cli.h"
+#include "client/cli/table.h"
 
 struct total {
     uint8_t bytes[CURED_PARTIAL_BYTES];
@@ -80,6 +81,15 @@ static int run_one(const cli_options *o, cured_conn *conn, const cured_op *ops, 
     return code;
 }
 
+/* One of the files, and where a table is gathered its row, whatever happened. */
+static int run_row(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count, struct total *total,
+                   cured_dtype *type) {
+    const size_t before = o->rows != NULL ? o->rows->count : 0;
+    const int code = run_one(o, conn, ops, op_count, total, type);
+    if (code != EXIT_OK && o->rows != NULL && o->rows->count == before) cli_rows_lack(o->rows, o->file);
+    return code;
+}
+
 /* Of ops by rank: a line for each file, and that of all by a search. */
 static int run_ranked(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count) {
     cured_dtype first = CURED_DTYPE_DEFAULT, type;
@@ -88,7 +98,7 @@ static int run_ranked(const cli_options *o, cured_conn *conn, const cured_op *op
     for (size_t i = 0; i < o->file_count; i++) {
         cli_options one = *o;
         one.file = o->files[i];
-        const int result = run_one(&one, conn, ops, op_count, NULL, &type);
+        const int result = run_row(&one, conn, ops, op_count, NULL, &type);
         if (code == EXIT_OK) code = result;
         if (result == EXIT_CONNECT || result == EXIT_PROTOCOL) break;
         if (result == EXIT_OK && first == CURED_DTYPE_DEFAULT) first = type;
@@ -99,17 +109,10 @@ static int run_ranked(const cli_options *o, cured_conn *conn, const cured_op *op
     return code;
 }
 
-int cli_run_many(const cli_options *o, const cured_op *ops, size_t op_count, bool named) {
-    cured_conn *conn;
-    int code = cli_connect(o, false, &conn);
-    if (code != EXIT_OK) return code;
+/* A line for each file, and that of all. */
+static int run_files(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count) {
     cured_dtype type = CURED_DTYPE_DEFAULT;
-    if (named && !o->json) cli_print_names(o, ops, op_count);
-    if (o->total && cli_goes_by_rank(o)) {
-        code = run_ranked(o, conn, ops, op_count);
-        cured_close(conn);
-        return code;
-    }
+    int code = EXIT_OK;
     struct total *total = o->total ? calloc(1, sizeof *total) : NULL;
     if (o->total && total == NULL) code = cli_fail(EXIT_IO, "out of memory");
     if (total != NULL) total->first = o->call.first;
@@ -118,7 +121,7 @@ int cli_run_many(const cli_options *o, const cured_op *ops, size_t op_count, boo
         one.file = o->files[i];
         one.call.partial = total != NULL;
         if (total != NULL) one.call.first = total->first;
-        int result = run_one(&one, conn, ops, op_count, total, &type);
+        int result = run_row(&one, conn, ops, op_count, total, &type);
         if (code == EXIT_OK) code = result; /* the first that failed says how all ends */
         if (result == EXIT_CONNECT || result == EXIT_PROTOCOL) break;
     }
@@ -129,6 +132,19 @@ int cli_run_many(const cli_options *o, const cured_op *ops, size_t op_count, boo
         cli_warn("no total: %zu of %zu files are missing in it", o->file_count - total->files, o->file_count);
     }
     free(total);
-    cured_close(conn);
     return code;
+}
+
+int cli_run_many(const cli_options *o, const cured_op *ops, size_t op_count, bool named) {
+    cured_conn *conn;
+    cli_options with = *o;
+    cli_rows rows = {.columns = 1 + op_count};
+    int code = cli_connect(o, false, &conn);
+    if (code != EXIT_OK) return code;
+    if (o->table) with.rows = &rows;
+    if ((named || o->table) && !o->json) code = cli_print_names(&with, ops, op_count);
+    if (code == EXIT_OK) code = (o->total && cli_goes_by_rank(o) ? run_ranked : run_files)(&with, conn, ops, op_count);
+    if (o->table) cli_rows_end(&rows);
+    cured_close(conn);
+    return code == EXIT_OK ? cli_flush() : code;
 }

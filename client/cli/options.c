@@ -197,13 +197,24 @@ static int set_result_dtype(cli_options *o, const char *value) {
     return EXIT_OK;
 }
 
+/* "1", "0,2", "-1": up to CLI_MAX_DIMS. */
 static int set_axis(cli_options *o, const char *value) {
-    uint64_t n;
-    bool negative = *value == '-';
-    if (!number(value + negative, &n) || n > INT32_MAX) return bad("axis", value, "a dimension: 0, 1, ... or -1, ...");
-    o->axis_given = o->call.statuses = true;
-    o->axis = negative ? -(int64_t)n : (int64_t)n;
-    return EXIT_OK;
+    const char *rest = value;
+    for (o->axis_count = 0; o->axis_count < CLI_MAX_DIMS; rest++) {
+        char digits[12];
+        uint64_t n;
+        rest += strspn(rest, " ");
+        const bool negative = *rest == '-';
+        const size_t length = strcspn(rest += negative, ", ");
+        snprintf(digits, sizeof digits, "%.*s", (int)length, rest);
+        rest += length;
+        rest += strspn(rest, " ");
+        if (length >= sizeof digits || !number(digits, &n) || n > INT32_MAX || (*rest != ',' && *rest != '\0')) break;
+        o->axes[o->axis_count++] = negative ? -(int64_t)n : (int64_t)n;
+        o->axis_given = o->call.statuses = *rest == '\0';
+        if (o->axis_given) return EXIT_OK;
+    }
+    return bad("axis", value, "a dimension: 0, 1, ... or -1, ...; or several, as in 0,2");
 }
 
 static int set_keys(cli_options *o, const char *value) {
@@ -257,8 +268,11 @@ static int set_shape(cli_options *o, const char *value) {
     return bad("shape", value, must);
 }
 
+/* Two words are forms of what is printed; files of these names are ./table and ./json. */
 static int set_output(cli_options *o, const char *value) {
-    o->output = value;
+    o->table = strcmp(value, "table") == 0;
+    if (strcmp(value, "json") == 0) cli_report_as(o->json = true, o->quiet);
+    o->output = o->table || strcmp(value, "json") == 0 ? NULL : value;
     return *value != '\0' ? EXIT_OK : bad("output", value, "the name of a file");
 }
 
@@ -329,6 +343,13 @@ const cli_command *cli_find_command(const char *name) {
     return NULL;
 }
 
+bool cli_given(const cli_options *o, const char *name) {
+    struct option option;
+    for (size_t k = 0; option_at(k, &option); k++)
+        if (strcmp(option.name, name) == 0) return (o->given >> k & 1) != 0;
+    return false;
+}
+
 /* Handles an option, and its value where that is the next word. */
 static int parse_option(cr_words *words, const cr_word *word, cli_options *o) {
     const int len = (int)word->length;
@@ -351,54 +372,6 @@ static int parse_option(cr_words *words, const cr_word *word, cli_options *o) {
                     cli_program_here.name);
 }
 
-int cli_no_output(void) {
-    return cli_fail(EXIT_USAGE, "--output is for the arrays of --axis, --offsets and --keys, and for --partial");
-}
-
-/* Options that do not go together. */
-static int check_together(const cli_options *o, bool reduces, bool merge) {
-    const bool arrays = o->axis_given || o->offsets != NULL || o->keys != NULL; /* of answers */
-    if ((arrays || o->dims != 0 || o->call.partial || o->call.first != 0 || o->output != NULL) && !reduces)
-        return cli_fail(EXIT_USAGE, "%s takes none of --axis, --offsets, --keys, --shape, --partial, --first, --output",
-                        o->command);
-    if (merge && (arrays || o->dims != 0 || o->call.first != 0 || o->offset_given || o->count_given ||
-                  o->dtype != CURED_DTYPE_DEFAULT || o->raw || o->via != VIA_AUTO))
-        return cli_fail(EXIT_USAGE,
-                        "merge takes partials, not arrays: --dtype, --raw, --offset, --count, --shape, --axis, "
-                        "--offsets, --keys, --first and --via are not for it");
-    if (o->call.kernel != NULL && (!reduces || merge))
-        return cli_fail(EXIT_USAGE, "--kernel belongs to reductions of one array");
-    if (o->total && (!reduces || merge || o->call.kernel != NULL || arrays || o->call.partial))
-        return cli_fail(
-            EXIT_USAGE,
-            "--total is for OP, reduce and describe, without --axis, --offsets, --keys, --partial, --kernel");
-    if (reduces && !merge && o->file_count > 1 && (arrays || (o->call.partial && !cli_program_here.whole)))
-        return cli_fail(EXIT_USAGE, "--axis, --offsets, --keys and --partial take one file at a time: '%s' and '%s'",
-                        o->file, o->files[1]);
-    if (o->where != NULL &&
-        (!reduces || merge || o->total || o->file_count > 1 || o->call.kernel != NULL || o->call.first != 0))
-        return cli_fail(EXIT_USAGE, "--where is for reductions of one file, without --total, --kernel and --first");
-    if (o->second != NULL && (!reduces || merge || o->total || o->file_count > 1 || o->call.kernel != NULL))
-        return cli_fail(EXIT_USAGE, "--second is for reductions of one file, without --total and --kernel");
-    if (o->local && !merge) return cli_fail(EXIT_USAGE, "--local belongs to merge");
-    if (o->keepdims && !o->axis_given) return cli_fail(EXIT_USAGE, "--keepdims belongs to --axis");
-    if (o->axis_given && o->offsets != NULL) return cli_fail(EXIT_USAGE, "--offsets goes without --axis");
-    if (o->keys != NULL && (o->axis_given || o->offsets != NULL))
-        return cli_fail(EXIT_USAGE, "--keys goes without --axis and --offsets");
-    if ((o->groups_given || o->drop) && o->keys == NULL)
-        return cli_fail(EXIT_USAGE, "--groups and --drop belong to --keys");
-    if (arrays && o->keys == NULL && (o->call.partial || o->call.first != 0))
-        return cli_fail(EXIT_USAGE, "--%s goes with neither --partial nor --first", o->axis_given ? "axis" : "offsets");
-    if (o->keys != NULL && o->call.first != 0) return cli_fail(EXIT_USAGE, "--keys goes without --first");
-    if (o->output != NULL && !arrays && !o->call.partial && !merge) return cli_no_output();
-    if (o->json && (o->output != NULL || o->call.partial))
-        return cli_fail(EXIT_USAGE, "--json goes with neither --output nor --partial");
-    if (arrays && !o->call.partial && o->output != NULL && o->op_count != 1 && strstr(o->output, "{op}") == NULL)
-        return cli_fail(EXIT_USAGE, "--output is '%s', must hold {op} when there are several ops", o->output);
-    const int code = cli_text_check(o);
-    return code == EXIT_OK && o->call.partial ? cli_check_binary(o->output) : code;
-}
-
 /* Options of other commands: whoever gives one expects something of it. */
 static int check_strays(const cli_options *o, const cli_command *command) {
     struct option option;
@@ -407,6 +380,13 @@ static int check_strays(const cli_options *o, const cli_command *command) {
             return cli_fail(EXIT_USAGE, "%s takes no --%s; see %s help %s", o->command, option.name,
                             cli_program_here.name, o->command);
     return EXIT_OK;
+}
+
+/* Options that the ops do not take. */
+static int check_ops(const cli_options *o, const cli_command *command) {
+    const cured_op *ops = o->ops;
+    const size_t own = strcmp(command->name, "describe") == 0 ? cli_describe_ops(&ops) : o->op_count;
+    return cli_check_taken(o, ops, own, (command->takes & CLI_OF_ARRAYS) != 0);
 }
 
 /* Checkpoints have folders of their own, and the ranks of cured-mpi must see the same files. */
@@ -438,12 +418,15 @@ static int check(cli_options *o) {
         cured_op_parse(o->command, &o->ops[0], NULL);
         o->op_count = 1;
     }
-    int code = cli_check_taken(o);
-    if (code == EXIT_OK) code = cli_spread_shares(o);
+    int code = cli_spread_shares(o);
     if (code != EXIT_OK) return code;
     const bool reduces = (command->takes & (CLI_OF_FILES | CLI_OF_PARTIALS)) != 0;
-    if ((command->takes & CLI_OF_TOKENS) == 0) code = check_together(o, reduces, strcmp(command->name, "merge") == 0);
-    return code == EXIT_OK ? check_strays(o, command) : code;
+    if ((command->takes & CLI_OF_TOKENS) != 0 && o->table)
+        return cli_fail(EXIT_USAGE, "%s has no table (a file of that name: ./table)", o->command);
+    if ((command->takes & CLI_OF_TOKENS) == 0)
+        code = cli_check_together(o, reduces, strcmp(command->name, "merge") == 0);
+    if (code == EXIT_OK) code = check_strays(o, command);
+    return code == EXIT_OK ? check_ops(o, command) : code;
 }
 
 int cli_parse(int argc, char **argv, cli_options *o, bool *show_help, bool *show_version) {

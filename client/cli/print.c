@@ -9,13 +9,15 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
+#include "client/cli/table.h"
 #include "kernels/core/op.h"
 
-static void say_no_value(const cli_answer *a, const cured_value *v) {
+static void say_no_value(const cli_options *o, const cli_answer *a, const cured_value *v) {
     cured_error error;
+    const char *whose = a->file != NULL ? a->file : o->total ? "total" : NULL;
     cured_value_status(v, &error);
-    cli_lacking("%s%s%s: %s", a->file != NULL ? a->file : "", a->file != NULL ? ": " : "",
-                cured_op_name(cured_value_op(v)), error.text[0] != '\0' ? error.text : cured_status_name(error.code));
+    cli_lacking("%s%s%s: %s", whose != NULL ? whose : "", whose != NULL ? ": " : "", cured_op_name(cured_value_op(v)),
+                error.text[0] != '\0' ? error.text : cured_status_name(error.code));
 }
 
 static void print_text(const cli_options *o, const cli_answer *a, const cured_value *v, size_t index, bool named) {
@@ -25,14 +27,22 @@ static void print_text(const cli_options *o, const cli_answer *a, const cured_va
         printf("%s %s\n", cli_label(o, cured_value_op(v), index, label), good ? text : "-");
     else if (good)
         puts(text);
-    if (!good) say_no_value(a, v);
+    if (!good) say_no_value(o, a, v);
 }
 
-void cli_print_names(const cli_options *o, const cured_op *ops, size_t op_count) {
+int cli_print_names(const cli_options *o, const cured_op *ops, size_t op_count) {
     char label[CLI_LABEL];
-    putchar('#');
-    for (size_t i = 0; i < op_count; i++) printf(" %s", cli_label(o, ops[i], i, label));
-    putchar('\n');
+    int code = o->rows != NULL ? cli_rows_add(o->rows, "file") : EXIT_OK;
+    if (o->rows == NULL) putchar('#');
+    for (size_t i = 0; code == EXIT_OK && i < op_count; i++) {
+        const char *name = cli_label(o, ops[i], i, label);
+        if (o->rows != NULL)
+            code = cli_rows_add(o->rows, name);
+        else
+            printf(" %s", name);
+    }
+    if (o->rows == NULL) putchar('\n');
+    return code;
 }
 
 /* True when a reader that takes numbers for doubles would change this one: integers beyond 2^53. */
@@ -89,16 +99,51 @@ static const cured_value *value_at(const cli_answer *a, size_t index) {
     return a->call != NULL ? cured_call_value(a->call, index) : cured_values_get(a->values, index);
 }
 
+static const char *text_of(const cured_value *v, char out[CURED_TEXT_BYTES]) {
+    return cured_value_text(v, out, CURED_TEXT_BYTES) == CURED_OK ? out : "-";
+}
+
+/* Sentences come after the row, which they would tear. */
+static void say_missing(const cli_options *o, const cli_answer *a) {
+    const cured_value *v;
+    for (size_t i = 0; (v = value_at(a, i)) != NULL; i++)
+        if (cured_value_status(v, NULL) != CURED_OK) say_no_value(o, a, v);
+}
+
 /* The values in the order of their ops, and whose they are. */
-static void print_row(const cli_answer *a) {
+static void print_row(const cli_options *o, const cli_answer *a) {
     char text[CURED_TEXT_BYTES];
     const cured_value *v;
-    for (size_t i = 0; (v = value_at(a, i)) != NULL; i++) {
-        bool good = cured_value_text(v, text, sizeof text) == CURED_OK;
-        printf("%s ", good ? text : "-");
-        if (!good) say_no_value(a, v);
-    }
+    for (size_t i = 0; (v = value_at(a, i)) != NULL; i++) printf("%s ", text_of(v, text));
     puts(a->file != NULL ? a->file : "total");
+    say_missing(o, a);
+}
+
+/* The same as a row of the table, in which the name stands first. */
+static int add_row(const cli_options *o, const cli_answer *a) {
+    char text[CURED_TEXT_BYTES], name[CLI_NAME_BYTES];
+    const cured_value *v;
+    int code = cli_rows_add(o->rows, a->file != NULL ? cli_printable(a->file, name) : "total");
+    for (size_t i = 0; code == EXIT_OK && (v = value_at(a, i)) != NULL; i++)
+        code = cli_rows_add(o->rows, text_of(v, text));
+    say_missing(o, a);
+    return code;
+}
+
+/* A row for each op. */
+static int print_table(const cli_options *o, const cli_answer *a) {
+    char text[CURED_TEXT_BYTES], label[CLI_LABEL];
+    const cured_value *v;
+    cli_rows rows = {.columns = 2};
+    int code = cli_rows_add(&rows, "op");
+    if (code == EXIT_OK) code = cli_rows_add(&rows, "value");
+    for (size_t i = 0; code == EXIT_OK && (v = value_at(a, i)) != NULL; i++) {
+        code = cli_rows_add(&rows, cli_label(o, cured_value_op(v), i, label));
+        if (code == EXIT_OK) code = cli_rows_add(&rows, text_of(v, text));
+    }
+    say_missing(o, a);
+    cli_rows_end(&rows);
+    return code;
 }
 
 static void add_timing(cJSON *root, const cured_call *call) {
@@ -177,11 +222,14 @@ int cli_print(const cli_options *o, const cli_answer *answer, bool named) {
     const cured_value *v;
     bool missing = false;
     bool row = answer->file != NULL || o->total;
-    int code = o->json ? print_json(o, answer) : EXIT_OK;
-    if (row && !o->json) print_row(answer);
+    int code = o->json           ? print_json(o, answer)
+               : !o->table       ? EXIT_OK
+               : o->rows != NULL ? add_row(o, answer)
+                                 : print_table(o, answer);
+    if (row && !o->json && !o->table) print_row(o, answer);
     for (size_t i = 0; (v = value_at(answer, i)) != NULL; i++) {
         missing = missing || cured_value_status(v, NULL) != CURED_OK;
-        if (!o->json && !row) print_text(o, answer, v, i, named);
+        if (!o->json && !o->table && !row) print_text(o, answer, v, i, named);
         warn_ddof(o, answer, v);
     }
     if (o->timing && answer->call != NULL) cli_print_timing(answer->call);

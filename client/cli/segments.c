@@ -88,6 +88,6 @@ int cli_segments_check(const cli_options *o, const char *name, uint32_t dims, cu
 }
 
 void cli_segments_layout(const cli_segments *segments, cli_layout *layout) {
-    *layout = (cli_layout){.dims = 1};
+    *layout = (cli_layout){.dims = 1, .first = "segment"};
     layout->shape[0] = segments->offsets.count - 1;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
+#include "kernels/core/keys.h"
 #include "kernels/core/op.h"
 #include "kernels/core/partial.h"
 #include "kernels/core/quantile.h"
@@ -34,22 +35,57 @@ int cli_take_method(cli_options *o, const char *value) {
     return EXIT_OK;
 }
 
-int cli_check_taken(const cli_options *o) {
-    const cr_finish_opts given = {.ddof = o->call.ddof,
-                                  .overflow = (cr_overflow)o->call.overflow,
-                                  .result_dtype = (cr_dtype)o->call.result_dtype};
+/* Whether partials by key can be made of an op, of some type at least; error says why not. */
+static bool goes_by_key(cured_op op, cr_error *error) {
+    for (int dtype = 1; dtype <= CR_DTYPE_INPUTS; dtype++)
+        if (cr_keys_takes((cr_op)op, (cr_dtype)dtype, error) == CR_OK) return true;
+    return false;
+}
+
+/* Options that each of the ops has to take. */
+static int check_each(const cli_options *o, const cured_op *ops, size_t op_count, bool reduces) {
+    cr_error error;
+    bool pair = false;
+    for (size_t i = 0; i < op_count; i++) {
+        const char *name = cured_op_name(ops[i]);
+        pair = pair || cr_op_inputs((cr_op)ops[i]) == 2;
+        const bool ranked = cr_op_closing((cr_op)ops[i]) == CR_CLOSING_ORDER,
+                   digest = cr_op_closing((cr_op)ops[i]) == CR_CLOSING_DIGEST;
+        if (ranked && (o->keys != NULL || o->offsets != NULL))
+            return cli_fail(EXIT_USAGE, "--%s: %s is of whole arrays and along axes",
+                            o->keys != NULL ? "keys" : "offsets", name);
+        if (o->keys != NULL && !goes_by_key(ops[i], &error)) return cli_fail(EXIT_USAGE, "--keys: %s", error.text);
+        if (o->call.partial && ranked)
+            return cli_fail(EXIT_USAGE, "--partial: op %s has none, because it takes several reads of the whole array",
+                            name);
+        if (digest && (o->call.nan == CURED_NAN_SKIP || o->where != NULL || (o->call.first != 0 && !o->call.partial)))
+            return cli_fail(EXIT_USAGE, "--%s: %s is of all elements of a whole array",
+                            o->where != NULL                ? "where"
+                            : o->call.nan == CURED_NAN_SKIP ? "nan"
+                                                            : "first",
+                            name);
+    }
+    if (!reduces || !cli_has_option("second") || pair == (o->second != NULL)) return EXIT_OK;
+    return pair ? cli_fail(EXIT_USAGE, "%s is of two arrays: give the other as --second FILE", o->command)
+                : cli_fail(EXIT_USAGE, "--second: none of the ops takes it");
+}
+
+int cli_check_taken(const cli_options *o, const cured_op *ops, size_t op_count, bool reduces) {
+    const cr_finish_opts given = {
+        .ddof = 1, .overflow = CR_OVERFLOW_WRAP, .result_dtype = (cr_dtype)o->call.result_dtype};
     uint32_t taken = 0;
-    for (size_t i = 0; i < o->op_count; i++)
+    for (size_t i = 0; i < op_count; i++)
         for (int dtype = 1; dtype <= CR_DTYPE_INPUTS; dtype++) {
             uint32_t own;
-            cr_finish_share((cr_op)o->ops[i], (cr_dtype)dtype, &given, &own);
+            cr_finish_share((cr_op)ops[i], (cr_dtype)dtype, &given, &own);
             taken |= own;
         }
-    const char *stray = given.ddof != 0 && (taken & CR_OPT_DDOF) == 0                   ? "ddof"
-                        : o->call.overflow != 0 && (taken & CR_OPT_OVERFLOW) == 0       ? "overflow"
-                        : given.result_dtype != 0 && (taken & CR_OPT_RESULT_DTYPE) == 0 ? "result-dtype"
-                                                                                        : NULL;
-    if (o->op_count == 0 || stray == NULL) return EXIT_OK;
+    const char *stray = cli_given(o, "ddof") && (taken & CR_OPT_DDOF) == 0                   ? "ddof"
+                        : cli_given(o, "overflow") && (taken & CR_OPT_OVERFLOW) == 0         ? "overflow"
+                        : cli_given(o, "result-dtype") && (taken & CR_OPT_RESULT_DTYPE) == 0 ? "result-dtype"
+                                                                                             : NULL;
+    if (op_count == 0) return EXIT_OK;
+    if (stray == NULL) return check_each(o, ops, op_count, reduces);
     return cli_fail(EXIT_USAGE, "--%s: none of the ops takes it", stray);
 }
 

@@ -12,22 +12,7 @@
 
 typedef unsigned long long ull;
 
-enum { MOST_COLUMNS = CURED_MAX_OPS + 4, NAMED = 5 /* tensors that the lines below the table name */ };
-
-const char *cli_printable(const char *name, char out[CLI_NAME_BYTES]) {
-    size_t n = 0;
-    const unsigned char *p = (const unsigned char *)name;
-    for (; *p != '\0' && n + 12 < CLI_NAME_BYTES; p++) {
-        const bool control = *p < ' ' || *p == 0x7f || (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0);
-        if (control || *p == '\\')
-            n += (size_t)snprintf(out + n, 5, *p == '\\' ? "\\\\" : "\\x%02x", *p);
-        else
-            out[n++] = (char)*p;
-        if (control && *p == 0xc2) n += (size_t)snprintf(out + n, 5, "\\x%02x", *++p);
-    }
-    strcpy(out + n, *p != '\0' ? "..." : "");
-    return out;
-}
+enum { NAMED = 5 /* tensors that the lines below the table name */ };
 
 uint64_t cli_checkpoint_count(const cli_checkpoint *c, size_t tensor, cured_op op) {
     uint64_t n = 0;
@@ -96,34 +81,31 @@ static const char *cell(const cli_checkpoint *c, const cli_columns *columns, siz
     return out;
 }
 
-/* Words stand left in their column, numbers right. more: something follows on the line. */
-static int side(const cli_columns *columns, size_t i, bool more, size_t width) {
-    if (i >= 3 && columns->ops[i - 3] != columns->digest) return (int)width;
-    return more ? -(int)width : 0;
+struct rows {
+    const cli_checkpoint *c;
+    const cli_columns *columns;
+};
+
+/* After the ops a word on what is strange about the tensor. */
+static const char *row_cell(void *user, uint64_t row, size_t i) {
+    static char text[WEIGHTS_SHAPE_BYTES + CLI_NAME_BYTES]; /* a shape, or a name */
+    static const char *const first[] = {"# name", "type", "shape"};
+    const struct rows *r = user;
+    const size_t ops = r->columns->count, tensor = (size_t)row - 1;
+    if (row == 0) return i < 3 ? first[i] : i < 3 + ops ? heading(r->columns, i - 3) : "";
+    if (i < 3 + ops) return cell(r->c, r->columns, tensor, i, text, sizeof text);
+    const bool nan = cli_checkpoint_count(r->c, tensor, r->columns->nans) != 0,
+               inf = cli_checkpoint_count(r->c, tensor, r->columns->infs) != 0;
+    return nan && inf ? "! NaN infinity" : nan ? "! NaN" : inf ? "! infinity" : "";
 }
 
-static void print_rows(const cli_checkpoint *c, const cli_columns *columns) {
-    static char text[WEIGHTS_SHAPE_BYTES + CLI_NAME_BYTES]; /* a shape, or a name */
-    size_t width[MOST_COLUMNS] = {6, 4, 5};
-    const size_t count = 3 + columns->count;
-    for (size_t i = 3; i < count; i++) width[i] = strlen(heading(columns, i - 3));
-    for (size_t t = 0; t < c->table.count; t++)
-        for (size_t i = 0; i < count; i++) {
-            const size_t length = strlen(cell(c, columns, t, i, text, sizeof text));
-            if (length > width[i]) width[i] = length;
-        }
-    printf("%-*s  %-*s  %-*s", (int)width[0], "# name", (int)width[1], "type", (int)width[2], "shape");
-    for (size_t i = 3; i < count; i++)
-        printf("  %*s", side(columns, i, i + 1 < count, width[i]), heading(columns, i - 3));
-    putchar('\n');
-    for (size_t t = 0; t < c->table.count; t++) {
-        const bool nan = cli_checkpoint_count(c, t, columns->nans) != 0,
-                   inf = cli_checkpoint_count(c, t, columns->infs) != 0;
-        for (size_t i = 0; i < count; i++)
-            printf("%s%*s", i != 0 ? "  " : "", side(columns, i, i + 1 < count || nan || inf, width[i]),
-                   cell(c, columns, t, i, text, sizeof text));
-        printf("%s%s%s\n", nan || inf ? "  !" : "", nan ? " NaN" : "", inf ? " infinity" : "");
-    }
+static void print_rows(const cli_checkpoint *c, const cli_columns *columns, size_t most) {
+    struct rows rows = {c, columns};
+    bool words[CLI_TABLE_COLUMNS] = {true, true, true};
+    for (size_t i = 0; i < columns->count; i++) words[3 + i] = columns->ops[i] == columns->digest;
+    words[3 + columns->count] = true;
+    const cli_table table = {3 + columns->count + 1, c->table.count + 1, words, row_cell, &rows};
+    cli_table_print(&table, most);
 }
 
 /* ": a, b, c and 4 more" of the tensors that are so. */
@@ -140,9 +122,9 @@ static void print_names(const cli_checkpoint *c, const cli_columns *columns, boo
     putchar('\n');
 }
 
-static void print_text(const cli_checkpoint *c, const cli_columns *columns) {
+static void print_text(const cli_checkpoint *c, const cli_columns *columns, size_t most) {
     const cli_totals t = cli_checkpoint_totals(c, columns);
-    print_rows(c, columns);
+    print_rows(c, columns, most);
     printf("total: tensors %llu, elements %llu, bytes %llu", (ull)t.tensors, (ull)t.elements, (ull)t.bytes);
     if (cli_columns_have(columns, columns->nans)) printf(", count_nan %llu", (ull)t.nans);
     if (cli_columns_have(columns, columns->infs)) printf(", count_inf %llu", (ull)t.infs);
@@ -224,11 +206,11 @@ static int print_json(const cli_checkpoint *c, const cli_columns *columns) {
     return good ? EXIT_OK : cli_fail(EXIT_IO, "cannot print the answer");
 }
 
-int cli_checkpoint_print(const cli_checkpoint *c, const cli_columns *columns, bool json) {
+int cli_checkpoint_print(const cli_options *o, const cli_checkpoint *c, const cli_columns *columns) {
     int code = EXIT_OK;
-    if (json)
+    if (o->json)
         code = print_json(c, columns);
     else
-        print_text(c, columns);
+        print_text(c, columns, o->table ? cli_terminal_columns() : 0);
     return code == EXIT_OK ? cli_flush() : code;
 }

@@ -166,6 +166,10 @@ class Answers(MpiTest):
             path = self.file("cube%d.npy" % order, npy("<f4", shape, self.floats(count), order))
             for axis in (0, 1, -1):
                 self.same_as_client("reduce", path, "--ops", "sum,argmin,std", "--axis", axis, ranks=(1, 4) if axis else (3, 7))
+            self.same_as_client("sum", path, "--axis", "0,1", ranks=(3,))
+            status, out, mine = self.run_mpi(2, "sum", path, "--axis", "0,2")
+            self.assertEqual((64, b""), (status, out))
+            self.assertIn("cured-client alone", "\n".join(mine))
         self.same_as_client("describe", path, ranks=(3,))  # in Fortran order: indices count in C order
         path = self.file("none.npy", npy("<f4", "(3, 0, 2)", b""))
         self.same_as_client("sum", path, "--axis", "1", ranks=(2,))

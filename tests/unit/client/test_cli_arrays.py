@@ -258,8 +258,7 @@ class Arrays(CliTest):
         self.unix = daemon
         self.assertEqual("dot -1\n", self.client("merge", part, "--ops", "dot").out)
         for self.unix, (words, *command) in itertools.product((daemon, "embedded:"), (
-                ("op dot is of two arrays, and only one is given", "dot", a),
-                ("op sum is of one array", "sum", a, "--second", b),
+                ("op sum is of one array", "reduce", a, "--ops", "dot,sum", "--second", b),
                 ("the shape of", "dot", a, "--second", self.write("t.npy", npy(bytes(24), "<i4", (3, 2)))),
                 ("Fortran order", "dot", a, "--second", self.write("f.npy", npy(bytes(24), "<i4", (2, 3), True))),
                 ("it is of f32, the input of i32", "dot", a, "--second", self.write("g.npy", npy(bytes(24), "<f4", (2, 3)))),
@@ -268,6 +267,8 @@ class Arrays(CliTest):
             self.fails(65, words, *command)
         self.unix = daemon
         self.fails(66, "cannot open", "dot", a, "--second", self.dir + "/nowhere.npy")
+        self.fails(64, "dot is of two arrays: give the other as --second FILE", "dot", a)
+        self.fails(64, "--second: none of the ops takes it", "sum", a, "--second", b)
         self.fails(64, "--second is for reductions of one file", "dot", a, a, "--second", b)
 
     def test_where(self):
