@@ -15,7 +15,7 @@ unset CURED_PACKAGE_VERSION SOURCE_DATE_EPOCH
 
 number=$("$root/scripts/version")
 for shown in "CMakeLists.txt:project(cured VERSION $number " "README.md:cured/$number answers" "README.md:version $number" \
-    "Dockerfile:ARG VERSION=$number" "CHANGELOG.md:## [$number] - " "client/include/cured/cured.h:\"$number\"" \
+    "Dockerfile:ARG VERSION=$number" "client/node/package.json:\"version\": \"$number\"" "CHANGELOG.md:## [$number] - " "client/include/cured/cured.h:\"$number\"" \
     "docs/INSTALL.md:find_package(cured ${number%.*} REQUIRED)" \
     "tests/scripts/test_install.sh:find_package(cured ${number%.*} REQUIRED)" "proto/cured.proto:\"cured/$number\""; do
     grep -qF "${shown#*:}" "$root/${shown%%:*}" || fail "${shown%%:*} does not show ${shown#*:}"

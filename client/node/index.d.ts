@@ -1,0 +1,155 @@
+// Exact reductions of typed arrays and streams of them, answered by a cured daemon over gRPC.
+
+export type Dtype = 'bool' | 'u8' | 'i8' | 'u16' | 'i16' | 'u32' | 'i32' | 'u64' | 'i64' | 'f16' | 'bf16' | 'f32' | 'f64'
+    | 'f8_e4m3' | 'f8_e5m2';
+export type ResultDtype = Dtype | 'i128' | 'int' | 'digest';
+export type Op = 'sum' | 'mean' | 'min' | 'max' | 'argmin' | 'argmax' | 'count' | 'count_nonzero' | 'count_nan' | 'count_inf'
+    | 'any' | 'all' | 'sumsq' | 'norm1' | 'norm2' | 'norminf' | 'var' | 'std' | 'prod' | 'bit_and' | 'bit_or' | 'bit_xor'
+    | 'quantile' | 'median' | 'dot' | 'sqdist' | 'average' | 'digest' | 'ptp';
+
+export type TypedArray = Int8Array | Uint8Array | Uint8ClampedArray | Int16Array | Uint16Array | Int32Array | Uint32Array
+    | BigInt64Array | BigUint64Array | Float32Array | Float64Array;
+/** Bytes without a type (Buffer, ArrayBuffer) need `dtype`. */
+export type ArrayData = TypedArray | ArrayBuffer;
+/** Chunks of one type, in order: also a Readable of Buffers, with `dtype`. An element may lie in two chunks of bytes. */
+export type ArrayStream = AsyncIterable<ArrayData> | Iterable<ArrayData>;
+
+/** Floats and integers of up to 32 bits are numbers, wider integers bigints, `any` and `all` booleans, a digest is a string. */
+export type Value = number | bigint | boolean | string;
+
+export interface Signal {
+    readonly aborted: boolean;
+    addEventListener(type: 'abort', listener: () => void, options?: { once?: boolean }): void;
+}
+
+export interface CallOptions {
+    /** Gives up after so long, with DEADLINE_EXCEEDED. */
+    timeoutMs?: number;
+    /** An AbortSignal: the call ends with CANCELLED. */
+    signal?: Signal;
+}
+
+export interface FinishOptions extends CallOptions {
+    nan?: 'propagate' | 'skip';
+    /** Of var and std. */
+    ddof?: number;
+    /** Rounds the exact result to this type instead of the op's own. */
+    resultDtype?: Dtype | 'i128';
+    /** Of prod of integers. */
+    overflow?: 'error' | 'wrap';
+}
+
+export interface Options extends FinishOptions {
+    /** The elements' type, where the array does not say it. A Uint16Array holds f16 with `dtype: 'f16'`. */
+    dtype?: Dtype;
+    /** A byte an element, true unless it is 0: only those elements count. */
+    where?: Uint8Array;
+    /** The other array of dot, sqdist and average. */
+    second?: ArrayData;
+    /** Of quantile: a share from 0 to 1; 0.5 unless it is said. */
+    q?: number;
+    method?: 'linear' | 'lower' | 'higher' | 'nearest' | 'midpoint';
+    /** The array begins with this element of a larger one. */
+    first?: number;
+    onProgress?: (bytesDone: number, bytesTotal: number) => void;
+}
+
+export interface AxisOptions extends Options {
+    /** The dimension that is reduced; negative: from the end. */
+    axis: number;
+    /** Lengths of the dimensions, in C order; one dimension unless it is said. A stream needs it. */
+    shape?: readonly number[];
+    keepdims?: boolean;
+}
+
+/** Answers along an axis. */
+export interface ArrayResult {
+    dtype: ResultDtype;
+    shape: number[];
+    /** f16, bf16 and f8 are Float32Array; i128 are bigints, digests strings. */
+    values: TypedArray | bigint[] | string[];
+    /** A byte an answer, 0 where it has a value; null: each has one. */
+    statuses: Uint8Array | null;
+}
+
+/** Of each op its answer; undefined where it has none, and `errors` says why. */
+export type Result<O extends Op, V = Value> = { readonly [K in O]: V | undefined } & {
+    /** Of the array. */
+    readonly elements: number;
+    readonly errors: { readonly [K in O]?: CuredError };
+};
+
+export class CuredError extends Error {
+    /** gRPC's name: 'INVALID_ARGUMENT', 'RESOURCE_EXHAUSTED', … */
+    readonly code: string;
+    /** The op that has no value, where it is one. */
+    readonly op?: Op;
+    /** Worth trying again after so long. */
+    readonly retryAfterMs?: number;
+}
+
+export interface ConnectOptions {
+    /** Names of PEM files, for tls: */
+    ca?: string;
+    certificate?: string;
+    key?: string;
+    /** NAME.SECRET, as `cured-client token` writes it. */
+    token?: string;
+    /** Of every call that says none of its own. */
+    timeoutMs?: number;
+}
+
+type OneOp<V extends Value> = {
+    (array: ArrayData | ArrayStream, options: AxisOptions): Promise<ArrayResult>;
+    (array: ArrayData | ArrayStream, options?: Options): Promise<V>;
+};
+
+export class Client {
+    constructor(address: string, options?: ConnectOptions);
+    sum: OneOp<number | bigint>;
+    mean: OneOp<number>;
+    min: OneOp<number | bigint | boolean>;
+    max: OneOp<number | bigint | boolean>;
+    argmin: OneOp<bigint>;
+    argmax: OneOp<bigint>;
+    count: OneOp<bigint>;
+    count_nonzero: OneOp<bigint>;
+    count_nan: OneOp<bigint>;
+    count_inf: OneOp<bigint>;
+    any: OneOp<boolean>;
+    all: OneOp<boolean>;
+    sumsq: OneOp<number | bigint>;
+    norm1: OneOp<number | bigint>;
+    norm2: OneOp<number>;
+    norminf: OneOp<number | bigint>;
+    var: OneOp<number>;
+    std: OneOp<number>;
+    prod: OneOp<number | bigint>;
+    bit_and: OneOp<number | bigint | boolean>;
+    bit_or: OneOp<number | bigint | boolean>;
+    bit_xor: OneOp<number | bigint | boolean>;
+    quantile: OneOp<number>;
+    median: OneOp<number>;
+    dot: OneOp<number | bigint>;
+    sqdist: OneOp<number | bigint>;
+    average: OneOp<number>;
+    digest: OneOp<string>;
+    ptp: OneOp<number | bigint>;
+    /** Several ops from one pass. */
+    reduce<O extends Op>(array: ArrayData | ArrayStream, ops: readonly O[], options: AxisOptions): Promise<Result<O, ArrayResult>>;
+    reduce<O extends Op>(array: ArrayData | ArrayStream, ops: readonly O[], options?: Options): Promise<Result<O>>;
+    describe(array: ArrayData | ArrayStream, options?: Options):
+        Promise<Result<'count' | 'count_nan' | 'min' | 'max' | 'argmin' | 'argmax' | 'sum' | 'mean' | 'std'>>;
+    /** The exact unfinished state of a part, for merge(). */
+    partial(array: ArrayData | ArrayStream, ops: readonly Op[], options?: Options): Promise<Uint8Array>;
+    merge<O extends Op>(partials: readonly Uint8Array[], ops: readonly O[], options?: FinishOptions): Promise<Result<O>>;
+    /** What cured.proto calls InfoResponse and StatsResponse. */
+    info(options?: CallOptions): Promise<Record<string, unknown>>;
+    stats(options?: CallOptions): Promise<Record<string, unknown>>;
+    close(): void;
+}
+
+/** unix:PATH, tcp:HOST:PORT or tls:HOST:PORT; else CURED_CONNECT, else the daemon of the user or of the machine. */
+export function connect(address?: string, options?: ConnectOptions): Client;
+export const ops: readonly Op[];
+export const dtypes: readonly Dtype[];

@@ -1,0 +1,323 @@
+// cured: asks a cured daemon over gRPC. index.d.ts says what each function takes and gives.
+'use strict';
+const fs = require('fs');
+const os = require('os');
+const path = require('path');
+const { pipeline } = require('stream/promises');
+const grpc = require('@grpc/grpc-js');
+const loader = require('@grpc/proto-loader');
+const { DTYPES, RESULTS, dtypeOf, sizeOf, bytesOf, valueOf, arrayOf } = require('./values');
+
+const { cured } = grpc.loadPackageDefinition(
+    loader.loadSync(path.join(__dirname, 'cured.proto'), { enums: Number, longs: String, defaults: true }));
+const OPS = ['sum', 'mean', 'min', 'max', 'argmin', 'argmax', 'count', 'count_nonzero', 'count_nan', 'count_inf', 'any', 'all',
+    'sumsq', 'norm1', 'norm2', 'norminf', 'var', 'std', 'prod', 'bit_and', 'bit_or', 'bit_xor', 'quantile', 'median', 'dot',
+    'sqdist', 'average', 'digest', 'ptp'];
+const NUMBERS = Object.fromEntries(
+    cured.v1.Op.type.value.map((value) => [value.name.slice('OP_'.length).toLowerCase(), value.number]));
+const PIECE = 1 << 20; // bytes of an array in a message; more than that go as a stream
+const TURN = 256 * 1024; // bytes of an array, and then of the second one
+
+class CuredError extends Error {
+    constructor(code, message, more = {}) {
+        super(message);
+        this.name = 'CuredError';
+        this.code = code;
+        Object.assign(this, more);
+    }
+}
+
+function failure(error) {
+    if (error instanceof CuredError || typeof error.code !== 'number') return error;
+    const wait = error.metadata && error.metadata.get('grpc-retry-pushback-ms')[0];
+    return new CuredError(grpc.status[error.code], error.details || error.message,
+        wait === undefined ? {} : { retryAfterMs: Number(wait) });
+}
+
+const bad = (sentence) => new CuredError('INVALID_ARGUMENT', sentence);
+
+// One of the words, or its default.
+function word(name, value, words) {
+    if (value === undefined) return 0;
+    const index = words.indexOf(value);
+    if (index < 0) throw bad(`${name} is '${value}', must be one of ${words.join(', ')}`);
+    return index;
+}
+
+function dtypeNumber(name, value) {
+    if (value === 'i128') return 14;
+    if (!(value in DTYPES)) throw bad(`${name} is '${value}', must be one of ${Object.keys(DTYPES).join(', ')}`);
+    return DTYPES[value][0];
+}
+
+const KNOWN = ['dtype', 'shape', 'axis', 'keepdims', 'nan', 'ddof', 'resultDtype', 'overflow', 'where', 'second', 'q', 'method',
+    'first', 'timeoutMs', 'signal', 'onProgress'];
+
+// (outer, n, inner) of an axis, and the shape of the answers.
+function axisOf(options, count) {
+    const shape = options.shape || (count === undefined ? undefined : [count]);
+    if (shape === undefined) throw bad('axis: a stream needs shape beside it');
+    const axis = options.axis < 0 ? options.axis + shape.length : options.axis;
+    if (!Number.isInteger(axis) || axis < 0 || axis >= shape.length)
+        throw bad(`axis is ${options.axis}, the array has ${shape.length} dimensions`);
+    const product = (part) => part.reduce((a, b) => a * b, 1);
+    const answers = options.keepdims ? shape.map((n, i) => (i === axis ? 1 : n)) : shape.filter((_, i) => i !== axis);
+    return {
+        axis: { outer: product(shape.slice(0, axis)), n: shape[axis], inner: product(shape.slice(axis + 1)) },
+        shape: answers,
+    };
+}
+
+// What all requests have; dtype: the elements' type.
+function requestOf(ops, dtype, options) {
+    for (const name of Object.keys(options))
+        if (!KNOWN.includes(name)) throw bad(`unknown option '${name}'; there are ${KNOWN.join(', ')}`);
+    const request = {
+        dtype: dtypeNumber('dtype', dtype),
+        ops: ops.map((op) => {
+            if (!(op in NUMBERS)) throw bad(`unknown op '${op}'; there are ${OPS.join(', ')}`);
+            return NUMBERS[op];
+        }),
+        nan: word('nan', options.nan, ['propagate', 'skip']),
+        overflow: word('overflow', options.overflow, ['error', 'wrap']),
+        ddof: options.ddof || 0,
+        first: options.first || 0,
+    };
+    if (options.resultDtype !== undefined) request.resultDtype = dtypeNumber('resultDtype', options.resultDtype);
+    const method = word('method', options.method, ['linear', 'lower', 'higher', 'nearest', 'midpoint']);
+    ops.forEach((op, index) => {
+        if (op === 'quantile') request.parameters = [...(request.parameters || []), { op: index, share: options.q ?? 0.5, method }];
+    });
+    return request;
+}
+
+// An array and a second one in turns, as the daemon takes them.
+function* turns(array, second) {
+    for (let at = 0; at < array.length; at += TURN) {
+        yield array.subarray(at, at + TURN);
+        yield second.subarray(at, at + TURN);
+    }
+}
+
+function* cut(bytes) {
+    for (let at = 0; at < bytes.length; at += PIECE) yield bytes.subarray(at, at + PIECE);
+}
+
+// Chunks of a stream, of one type. first: the chunk that was looked at, or undefined where the stream has none.
+async function* chunksOf(first, rest, dtype, given) {
+    for (let chunk = first; chunk !== undefined;) {
+        const own = dtypeOf(chunk);
+        if (!given && own !== dtype) throw bad(`a chunk holds ${own || 'bytes'}, the chunks before it ${dtype}`);
+        yield* cut(bytesOf(chunk));
+        const next = await rest.next();
+        chunk = next.done ? undefined : next.value;
+    }
+}
+
+class Client {
+    constructor(address, options = {}) {
+        if (os.endianness() !== 'LE') throw new Error('cured: this machine is big-endian, arrays are little-endian');
+        const [, scheme, rest] = /^(unix|tcp|tls):(.+)$/.exec(address) || [];
+        if (!scheme) throw bad(`address is '${address}', must be unix:PATH, tcp:HOST:PORT or tls:HOST:PORT`);
+        const read = (name) => (options[name] === undefined ? undefined : fs.readFileSync(options[name]));
+        const credentials = scheme === 'tls'
+            ? grpc.credentials.createSsl(read('ca') || null, read('key') || null, read('certificate') || null)
+            : grpc.credentials.createInsecure();
+        this.token = options.token;
+        this.timeoutMs = options.timeoutMs;
+        this.stub = new cured.v1.Cured(scheme === 'unix' ? address : rest, credentials);
+    }
+
+    close() {
+        this.stub.close();
+    }
+
+    [Symbol.dispose || Symbol.for('Symbol.dispose')]() {
+        this.close();
+    }
+
+    // The metadata and the options of a call.
+    with(options) {
+        const metadata = new grpc.Metadata();
+        if (this.token !== undefined) metadata.set('authorization', `Bearer ${this.token}`);
+        const ms = options.timeoutMs ?? this.timeoutMs;
+        return [metadata, ms === undefined ? {} : { deadline: Date.now() + ms }];
+    }
+
+    unary(method, request, options = {}) {
+        return new Promise((resolve, reject) => {
+            const call = this.stub[method](request, ...this.with(options), (error, answer) =>
+                (error ? reject(failure(error)) : resolve(answer)));
+            listen(options.signal, call);
+        });
+    }
+
+    // The array as chunks of bytes goes behind the request; parts of answers are gathered by op.
+    async stream(request, chunks, options) {
+        const call = this.stub.ReduceStream(...this.with(options));
+        const parts = request.ops.map(() => []);
+        listen(options.signal, call);
+        let broken; // what the caller's own stream threw
+        async function* messages() {
+            yield { head: request, progressMs: options.onProgress ? 100 : 0 };
+            try {
+                for await (const data of chunks) yield { data };
+            } catch (error) {
+                broken = error;
+                call.cancel();
+                throw error;
+            }
+        }
+        const reading = (async () => {
+            let end;
+            for await (const answer of call) {
+                if (answer.part) parts[answer.part.op].push(answer.part);
+                else if (answer.progress) options.onProgress(Number(answer.progress.bytesDone), Number(answer.progress.bytesTotal));
+                else end = answer.end;
+            }
+            return end;
+        })();
+        const [read, written] = await Promise.allSettled([reading, pipeline(messages, call)]);
+        if (broken !== undefined) throw broken;
+        if (read.status === 'rejected') throw failure(read.reason);
+        if (read.value === undefined) throw failure(written.reason || new CuredError('UNAVAILABLE', 'the stream ended without an answer'));
+        return { end: read.value, parts };
+    }
+
+    async ask(array, ops, options, more) {
+        let dtype = options.dtype;
+        let chunks, bytes, count;
+        const streams = array !== null && typeof array === 'object' && !ArrayBuffer.isView(array) && !(array instanceof ArrayBuffer);
+        if (streams) {
+            const iterator = (array[Symbol.asyncIterator] || array[Symbol.iterator] || (() => {
+                throw new TypeError('an array is a typed array, a Buffer, an ArrayBuffer, or a stream of these');
+            })).call(array);
+            const { value, done } = await iterator.next();
+            const first = done ? undefined : value;
+            dtype = dtype || (first === undefined ? undefined : dtypeOf(first));
+            if (dtype === undefined) throw bad('dtype: bytes have no type, say which they hold');
+            chunks = chunksOf(first, iterator, dtype, options.dtype !== undefined);
+        } else {
+            bytes = bytesOf(array);
+            dtype = dtype || dtypeOf(array);
+            if (dtype === undefined) throw bad('dtype: bytes have no type, say which they hold');
+            dtypeNumber('dtype', dtype);
+            if (bytes.length % DTYPES[dtype][1] !== 0) throw bad(`the array has ${bytes.length} bytes, which are no whole elements of ${dtype}`);
+            count = bytes.length / DTYPES[dtype][1];
+        }
+        const request = { ...requestOf(ops, dtype, options), ...more };
+        const placed = options.axis === undefined ? undefined : axisOf(options, count);
+        if (placed) Object.assign(request, { axis: placed.axis, statuses: true });
+        let beside = Buffer.alloc(0);
+        if (options.where !== undefined) {
+            beside = bytesOf(options.where);
+            request.mask = { stream: true, count: beside.length };
+        }
+        if (options.second !== undefined) {
+            if (streams || (!Buffer.isBuffer(options.second) && options.dtype === undefined && dtypeOf(options.second) !== dtype))
+                throw bad(`second: it goes with an array in memory, and is of its type, ${dtype}`);
+            const second = bytesOf(options.second);
+            if (second.length !== bytes.length) throw bad(`second has ${second.length} bytes, the array ${bytes.length}`);
+            request.second = { stream: true, count };
+            chunks = turns(bytes, second);
+            bytes = undefined;
+        } else if (bytes !== undefined && (bytes.length > PIECE || placed || options.onProgress)) {
+            chunks = cut(bytes);
+        }
+        if (chunks === undefined) {
+            const answer = await this.unary('Reduce', { ...request, ...(beside.length ? { beside } : {}), data: bytes }, options);
+            return { answer, placed };
+        }
+        const all = (async function* () {
+            if (beside.length) yield* cut(beside);
+            yield* chunks;
+        })();
+        const { end, parts } = await this.stream(request, all, options);
+        return { answer: end, parts, placed };
+    }
+
+    async reduce(array, ops, options = {}) {
+        const { answer, parts, placed } = await this.ask(array, ops, options, {});
+        const out = { elements: Number(answer.count), errors: {} };
+        answer.results.forEach((result, i) => {
+            const name = ops[i];
+            if (result.status) out.errors[name] = new CuredError(grpc.status[result.status], result.message, { op: name });
+            const dtype = RESULTS[result.dtype];
+            if (placed) out[name] = arrayAnswer(dtype, parts[i], placed.shape);
+            else if (!result.status) out[name] = valueOf(dtype, result.value);
+        });
+        return out;
+    }
+
+    async partial(array, ops, options = {}) {
+        const { answer } = await this.ask(array, ops, options, { partial: true });
+        return answer.partial;
+    }
+
+    async merge(partials, ops, options = {}) {
+        const { dtype, first, ...request } = requestOf(ops, 'f64', options);
+        const answer = await this.unary('Merge', { ...request, partials: partials.map(bytesOf) }, options);
+        const out = { elements: Number(answer.count), errors: {} };
+        answer.results.forEach((result, i) => {
+            if (result.status) out.errors[ops[i]] = new CuredError(grpc.status[result.status], result.message, { op: ops[i] });
+            else out[ops[i]] = valueOf(RESULTS[result.dtype], result.value);
+        });
+        return out;
+    }
+
+    describe(array, options) {
+        return this.reduce(array, ['count', 'count_nan', 'min', 'max', 'argmin', 'argmax', 'sum', 'mean', 'std'], options);
+    }
+
+    info(options) {
+        return this.unary('Info', {}, options);
+    }
+
+    stats(options) {
+        return this.unary('Stats', {}, options);
+    }
+}
+
+function listen(signal, call) {
+    if (signal === undefined) return;
+    if (signal.aborted) call.cancel();
+    else signal.addEventListener('abort', () => call.cancel(), { once: true });
+}
+
+// An op's answers along an axis, whose parts came in any order.
+function arrayAnswer(dtype, parts, shape) {
+    const count = shape.reduce((a, b) => a * b, 1);
+    if (dtype === undefined || (count !== 0 && parts.length === 0)) return undefined;
+    const size = sizeOf(dtype);
+    const bytes = Buffer.alloc(count * size);
+    let statuses = null;
+    for (const part of parts) {
+        part.values.copy(bytes, Number(part.first) * size);
+        if (part.statuses.length) {
+            statuses = statuses || new Uint8Array(count);
+            statuses.set(part.statuses, Number(part.first));
+        }
+    }
+    return { dtype, shape, values: arrayOf(dtype, bytes), statuses };
+}
+
+for (const op of OPS) {
+    Client.prototype[op] = async function (array, options = {}) {
+        const out = await this.reduce(array, [op], options);
+        if (out[op] === undefined) throw out.errors[op];
+        return out[op];
+    };
+}
+
+// Where cured-client finds a daemon.
+function defaultAddress() {
+    if (process.env.CURED_CONNECT) return process.env.CURED_CONNECT;
+    const own = process.env.XDG_RUNTIME_DIR ? path.join(process.env.XDG_RUNTIME_DIR, 'cured.sock') : undefined;
+    const system = '/run/cured/cured.sock';
+    const order = process.getuid && process.getuid() === 0 ? [system, own] : [own, system];
+    return `unix:${order.find((place) => place !== undefined && fs.existsSync(place)) || system}`;
+}
+
+const connect = (address = defaultAddress(), options = {}) => new Client(address, options);
+
+module.exports = { connect, Client, CuredError, ops: OPS, dtypes: Object.keys(DTYPES) };

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""The package for Node: packed by npm, installed from the packed file into a project of its own, and run at a Unix socket, over TCP with
+TLS and with a token; and its types, which TypeScript finds right in a program that is right, and wrong in each line with a slip.
+
+Skipped where node or npm is missing, or the registry does not answer."""
+import json
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+
+from cured_daemon import Daemon, DaemonTest, main
+from test_tls import new_token
+from tls_files import Authority
+
+SOURCE = os.path.abspath(os.environ.get("CURED_TEST_SOURCE") or os.path.join(os.path.dirname(__file__), "..", ".."))
+COUNT = 1000000  # as in node_calls.js
+HANG_S = 200
+FILES = {"package.json", "README.md", "index.js", "values.js", "index.d.ts", "cured.proto"}
+PROGRAM = """\
+import * as cured from 'cured';
+declare const console: { log(...what: unknown[]): void };
+
+async function* chunks(): AsyncGenerator<Float32Array> { yield new Float32Array(3); }
+async function program(): Promise<void> {
+    const client: cured.Client = cured.connect('unix:/run/cured/cured.sock', { timeoutMs: 1000 });
+    const total: number | bigint = await client.sum(new Float32Array(4), { where: new Uint8Array(4), nan: 'skip' });
+    const place: bigint = await client.argmax(new Int16Array(2));
+    const rows: cured.ArrayResult = await client.mean(new Float64Array(6), { shape: [2, 3], axis: 1, keepdims: true });
+    const several = await client.reduce(chunks(), ['sum', 'min'], { dtype: 'f32' });
+    const least: cured.Value | undefined = several.min;
+    const merged = await client.merge([await client.partial(new Float32Array(2), ['sum'])], ['sum']);
+    console.log(total, place, rows.shape[0], least, several.errors.sum?.code, several.elements, merged.sum);
+    client.close();
+    %s
+}
+program().catch((error) => { if (error instanceof cured.CuredError) console.log(error.code, error.retryAfterMs); });
+"""
+SLIPS = ("await client.summ(new Float32Array(1));", "client.clos();", "several.max;", "cured.connect(7);", "rows.valuess;",
+         "await client.sum(new Float32Array(1), { nan: 'ignore' });", "await client.sum('text');", "await client.sum([1, 2]);",
+         "const wrong: string = await client.mean(new Float32Array(1));", "await client.reduce(new Float32Array(1), ['summ']);",
+         "await client.sum(new Float32Array(1), { axes: 0 });", "await client.sum(new Float32Array(1), { dtype: 'f33' });",
+         "cured.connect('tcp:x:1', { tokenn: 'a' });", "await client.merge(['text'], ['sum']);")
+
+
+def npm(folder, *arguments):
+    return subprocess.run(["npm", *arguments], cwd=folder, capture_output=True, text=True, timeout=HANG_S, check=False)
+
+
+class Node(DaemonTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.why = None if shutil.which("node") and shutil.which("npm") else "there is no node or no npm (scripts/bootstrap --clients)"
+        if cls.why is None and npm("/", "view", "@grpc/grpc-js@1.14.7", "version").returncode != 0:
+            cls.why = "the registry of npm does not answer"
+        if cls.why is not None:
+            return
+        cls.work = tempfile.mkdtemp(dir=cls.folder)
+        cls.project = os.path.join(cls.work, "project")
+        shutil.copytree(os.path.join(SOURCE, "client", "node"), os.path.join(cls.work, "client", "node"))
+        shutil.copytree(os.path.join(SOURCE, "proto"), os.path.join(cls.work, "proto"))
+        cls.packed = npm(os.path.join(cls.work, "client", "node"), "pack", "--json", "--pack-destination", cls.work)
+        os.mkdir(cls.project)
+        with open(os.path.join(cls.project, "package.json"), "w", encoding="utf-8") as f:
+            f.write('{"private": true}')
+
+    def setUp(self):
+        super().setUp()
+        if self.why is not None:
+            self.skipTest(self.why)
+
+    def node(self, *arguments):
+        run = subprocess.run(["node", *arguments], cwd=self.project, capture_output=True, text=True, timeout=HANG_S, check=False)
+        return run.returncode, run.stdout, run.stderr
+
+    def test_install_and_calls(self):
+        self.assertEqual(0, self.packed.returncode, self.packed.stderr)
+        listed, = json.loads(self.packed.stdout)
+        self.assertEqual(FILES, {file["path"] for file in listed["files"]})
+        installed = npm(self.project, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline",
+                        os.path.join(self.work, listed["filename"]), "typescript@5.9.3")
+        self.assertEqual(0, installed.returncode, installed.stderr)
+        shutil.copy(os.path.join(SOURCE, "tests", "integration", "node_calls.js"), self.project)
+        file = os.path.join(self.project, "file.bin")
+        with open(file, "wb") as f:
+            f.write(struct.pack("<%df" % COUNT, *range(COUNT)))
+        self.assertEqual((0, "good\n", ""), self.node("node_calls.js", file, self.daemon.address))
+        ca = Authority(self.folder)
+        certificate, key = ca.sign("server")
+        tls = Daemon(self.folder, listen=["tcp:127.0.0.1:0"], tls_certificate=certificate, tls_key=key, tls_client_ca=ca.certificate)
+        self.addCleanup(lambda: tls.check_end(self, tls.stop()))
+        code, out, err = self.node("node_calls.js", file, tls.address.replace("tcp:", "tls:"), ca.certificate, *ca.sign("somebody"))
+        self.assertEqual((0, "good\n"), (code, out), err)  # Node warns of an address as a server's name
+        self.tokens()
+        self.types()
+
+    def tokens(self):
+        token, line = new_token("somebody")
+        principals = os.path.join(self.folder, "principals")
+        with open(principals, "w", encoding="utf-8") as f:
+            f.write(line + "\n")
+        os.chmod(principals, 0o600)
+        daemon = Daemon(self.folder, listen=["tcp:127.0.0.1:0"], principals=principals)
+        self.addCleanup(lambda: daemon.check_end(self, daemon.stop()))
+        program = ("const [address, token] = process.argv.slice(1); const c = require('cured').connect(address, token ? { token } : {});"
+                   "c.sum(Float32Array.of(1, 2)).then(console.log, (e) => console.log(e.code)).finally(() => c.close())")
+        for given, wanted in ((token, "3"), (token[:-1] + ("0" if token[-1] != "0" else "1"), "UNAUTHENTICATED")):
+            self.assertEqual((0, wanted + "\n", ""), self.node("-e", program, daemon.address, given))
+
+    def types(self):
+        """All slips in one program, a line each: each is found, and nothing else."""
+        text = PROGRAM % "\n    ".join(SLIPS)
+        with open(os.path.join(self.project, "program.ts"), "w", encoding="utf-8") as f:
+            f.write(text)
+        options = {"noEmit": True, "strict": True, "target": "es2022", "lib": ["es2022"], "types": [], "module": "node16", "moduleResolution": "node16"}
+        with open(os.path.join(self.project, "tsconfig.json"), "w", encoding="utf-8") as f:
+            json.dump({"compilerOptions": options, "files": ["program.ts"]}, f)
+        _, out, err = self.node("node_modules/typescript/bin/tsc", "-p", ".", "--pretty", "false")
+        found = {int(line.split("(")[1].split(",")[0]) for line in out.splitlines() if line.startswith("program.ts(")}
+        self.assertEqual({text.split("\n").index("    " + slip) + 1 for slip in SLIPS}, found, out + err)
+        self.assertTrue(all(line.startswith(("program.ts(", " ")) for line in out.splitlines()), out)
+
+
+if __name__ == "__main__":
+    main()
