@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """What an editor knows of cured: the arguments that help() and inspect.signature show are those of the stubs, each is taken, and mypy
-accepts a program that uses the package well and refuses each of its typos."""
+and pyright accept a program that uses the package well and refuse each of its typos."""
 import ast
 import asyncio
 import inspect
+import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -50,6 +52,18 @@ TYPOS = ("cured.suum(a)", "cured.sum(a, axs=0)", "cured.sum(a, nan='ignore')", "
          "cured.reduce(a, 'sum').finish", "state.finnish('sum')", "cured.array_api.sum(a, 0)", "cured.column(a)", "cured.reduce_each(a, 'sum', axes=0)",
          "each.append(each[0])", "each['a']")
 ALLOWED = {"cured.reduce(a, 'sum').finish"}  # answers have any name: r.sum
+
+
+PYRIGHT = "pyright@1.1.414"  # of npm
+
+
+def with_typos():
+    """All in one program, a line each."""
+    return GOOD.replace("        print(result.sum)\n", "        print(result.sum)\n" + "".join("        %s\n" % typo for typo in TYPOS))
+
+
+def line_of(program, typo):
+    return program.split("\n").index("        " + typo) + 1
 
 
 def of_stub(function, method):
@@ -147,12 +161,35 @@ class Types(Case):
         self.assertIn("Success: no issues found", said)
 
     def test_typos(self):
-        """All in one program, a line each."""
-        lines = GOOD.replace("        print(result.sum)\n", "        print(result.sum)\n" + "".join("        %s\n" % typo for typo in TYPOS))
+        lines = with_typos()
         said = self.mypy(lines)
         for typo in TYPOS:
-            number = lines.split("\n").index("        " + typo) + 1
-            self.assertEqual(typo not in ALLOWED, "program.py:%d: error" % number in said, "%s\n%s" % (typo, said))
+            self.assertEqual(typo not in ALLOWED, "program.py:%d: error" % line_of(lines, typo) in said, "%s\n%s" % (typo, said))
+
+
+class Pyright(Case):
+    """What Visual Studio Code asks. It is a program of Node, and is fetched from npm's registry."""
+
+    def run_in(self, folder, *command):
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=200)
+
+    def test_a_program_that_is_right_and_its_typos(self):
+        if not (shutil.which("node") and shutil.which("npm")):
+            self.skipTest("there is no node or no npm for pyright (scripts/bootstrap --clients)")
+        lines = with_typos()
+        with tempfile.TemporaryDirectory() as folder:
+            settings = {"extraPaths": [PACKAGE], "include": ["good.py", "typos.py"], "strict": ["good.py"], "typeCheckingMode": "standard"}
+            for name, text in (("package.json", '{"private": true}'), ("good.py", GOOD), ("typos.py", lines),
+                               ("pyrightconfig.json", json.dumps(settings))):
+                with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
+                    f.write(text)
+            fetched = self.run_in(folder, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", PYRIGHT)
+            if fetched.returncode:
+                self.skipTest("npm fetched no %s: %s" % (PYRIGHT, fetched.stderr.strip().splitlines()[:1]))
+            said = self.run_in(folder, "node", "node_modules/pyright/index.js", "--outputjson")
+        found = {(os.path.basename(one["file"]), one["range"]["start"]["line"] + 1) for one in json.loads(said.stdout)["generalDiagnostics"]
+                 if one["severity"] == "error"}
+        self.assertEqual({("typos.py", line_of(lines, typo)) for typo in TYPOS if typo not in ALLOWED}, found, said.stdout)
 
 
 if __name__ == "__main__":
