@@ -1,5 +1,5 @@
-/* ddof: what n is lessened by in variances, under either of its names (ddof=, correction=). libcured takes whole numbers; others go to
- * cured/_fraction.py.
+/* ddof: what n is lessened by in variances, under either of its names (ddof=, correction=). libcured takes whole numbers from 0 on; others go
+ * to cured/_fraction.py.
  *
  * Thread: with the GIL. Owner: arguments are borrowed from the caller. */
 #include <math.h>
@@ -10,7 +10,11 @@ bool cr_py_ddof_take(cr_py_request *r, PyObject *value) {
     const char *why = NULL;
     if (r->has_ddof) return PyErr_SetString(PyExc_TypeError, "ddof, correction: two names of one argument"), false;
     r->has_ddof = true;
-    if (PyIndex_Check(value)) return cr_py_number(value, "ddof", &r->options.ddof);
+    if (PyIndex_Check(value)) {
+        if (cr_py_number(value, "ddof", &r->options.ddof)) return true;
+        if (!r->takes_fraction || !PyErr_ExceptionMatches(PyExc_ValueError)) return false;
+        PyErr_Clear(); /* below 0 */
+    }
     if (!PyNumber_Check(value))
         return PyErr_Format(PyExc_TypeError, "ddof: a number is wanted, not %R", (PyObject *)Py_TYPE(value)), false;
     const double x = PyFloat_AsDouble(value);

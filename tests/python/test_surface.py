@@ -47,8 +47,8 @@ class Ddof(Case):
             for n in (1, 2, 3, 50):
                 for scale in (1, 1e-3):
                     a = (self.random.standard_normal(n) * 9 * scale).astype(dtype)
-                    for ddof in (0.5, 1.5, -0.25, 0.1, 2.75):
-                        exact = variance(a.tolist(), ddof)
+                    for ddof in (0.5, 1.5, -0.25, 0.1, 2.75, -1, -1.0, numpy.int8(-2)):
+                        exact = variance(a.tolist(), float(ddof))
                         self.assert_same(nearest(exact, "f8", False), cured.var(a, ddof=ddof), (a, ddof))
                         self.assert_same(nearest(exact, "f8", True), cured.std(a, correction=ddof), (a, ddof))
                         for kind in ("f4", "f2"):
@@ -115,6 +115,9 @@ class Ddof(Case):
             for ask in (lambda: cured.var(a, 2, ddof=0.5), lambda: cured.sum(a, -3), lambda: cured.quantile(a, 0.5, axis=2), lambda: cured.reduce(a, "sum", (0, 4))):
                 with self.assertRaises(error):
                     ask()
+        with self.assertRaises(numpy.AxisError) as raised:
+            cured.sum(a, -3)
+        self.assertEqual((-3, 2), (raised.exception.axis, raised.exception.ndim))
 
 
 class DdofAsked(Case):

@@ -60,6 +60,21 @@ class Pandas(Case):
         with self.assertRaisesRegex(TypeError, r"a.cat.codes are its numbers .*; a.astype\(a.cat.categories.dtype\)"):
             cured.sum(kinds)
         self.assertEqual((1, 11), (cured.sum(kinds.cat.codes), cured.sum(kinds.astype(kinds.cat.categories.dtype))))
+        for whole in (kinds.array, pandas.CategoricalIndex(kinds)):  # not a Series
+            with self.assertRaisesRegex(TypeError, r": a.codes are its numbers .*; a.astype\(a.categories.dtype\)"):
+                cured.sum(whole)
+            self.assertEqual((1, 11), (cured.sum(whole.codes), cured.sum(whole.astype(whole.categories.dtype))))
+        days = pandas.Series(pandas.period_range("1970-01-03", periods=2, freq="D"))
+        for whole in (days, days.array, pandas.PeriodIndex(days)):
+            with self.assertRaisesRegex(TypeError, r"period\[D\] is not reduced: a.astype\('int64'\)"):
+                cured.max(whole)
+            self.assertEqual(3, cured.max(whole.astype("int64")))
+        spans = pandas.Series(pandas.interval_range(0, 3))
+        with self.assertRaisesRegex(TypeError, "a.array.left and a.array.right"):
+            cured.max(spans)
+        with self.assertRaisesRegex(TypeError, "its ends, a.left and a.right"):
+            cured.max(spans.array)
+        self.assertEqual((2, 6), (cured.max(spans.array.left), cured.sum(spans.array.right)))
         naive = times.dt.tz_localize(None)
         with self.assertRaisesRegex(TypeError, r"a.view\('int64'\)"):
             cured.min(naive)

@@ -79,7 +79,7 @@ def column(a):
     dtype = a.dtype
     plain = getattr(dtype, "numpy_dtype", None)  # of Int64, boolean, and pyarrow's
     if plain is None or getattr(plain, "kind", "O") in ADVICE:
-        return checked(a.to_numpy() if not is_odd(dtype) else a, dtype), None
+        return checked(a.to_numpy() if not is_odd(dtype) else a, dtype, a), None
     missing = a.isna()
     missing = getattr(missing, "to_numpy", lambda: missing)()
     if not missing.any():
@@ -89,7 +89,12 @@ def column(a):
 
 def is_odd(dtype):
     """Whether a type of pandas has no NumPy array of elements: to_numpy() would make objects of them."""
-    return str(dtype) == "category" or hasattr(dtype, "tz")
+    return str(dtype) == "category" or hasattr(dtype, "tz") or is_spans(dtype)
+
+
+def is_spans(dtype):
+    """Whether it is one of pandas' periods or intervals."""
+    return type(dtype).__name__ in ("PeriodDtype", "IntervalDtype")
 
 
 def no_nulls(a):
@@ -143,11 +148,17 @@ def eight_bits(tensor):
     return (tensor.view(torch.uint8), name) if torch is not None and name.startswith("f8") else None
 
 
-def checked(values, dtype):
-    """The values. TypeError where their type is none that is reduced, with advice that works for what the caller has."""
+def checked(values, dtype, a=None):
+    """The values, of a column a. TypeError where their type is none that is reduced, with advice that works for what the caller has."""
     kind = getattr(values.dtype, "kind", "O")
     if str(dtype) == "category":
-        raise TypeError("dtype category is not reduced: a.cat.codes are its numbers (-1: missing); a.astype(a.cat.categories.dtype) has its values")
+        of = "a.cat" if hasattr(a, "cat") else "a"  # a Series; an Index or an array
+        raise TypeError("dtype category is not reduced: %s.codes are its numbers (-1: missing); a.astype(%s.categories.dtype) has its values" % (of, of))
+    if is_spans(dtype) and "interval" in str(dtype):
+        raise TypeError("dtype %s is not reduced: reduce its ends, %s.left and %s.right" % (dtype, *["a" if hasattr(a, "left") else "a.array"] * 2))
+    if is_spans(dtype):
+        raise TypeError("dtype %s is not reduced: a.astype('int64') is its count of periods since 1970; a.dropna() first, where NaT is among them"
+                        % (dtype,))
     if hasattr(dtype, "tz"):
         raise TypeError("dtype %s is not reduced: a.astype('int64') is its count of nanoseconds since 1970 in UTC; a.dropna() first, where NaT "
                         "is among them" % (dtype,))
@@ -200,7 +211,9 @@ def axis_error(arguments):
     """NumPy's exception for an axis that is not there."""
     numpy = sys.modules.get("numpy")
     kind = getattr(getattr(numpy, "exceptions", numpy), "AxisError", _AxisError)
-    return kind("axis: %d is out of bounds, the array has %d axes" % arguments)
+    error = kind("axis: %d is out of bounds, the array has %d axes" % arguments)
+    error.axis, error.ndim = arguments  # as NumPy's has them
+    return error
 
 
 def unknown_op(arguments):
