@@ -1,14 +1,21 @@
 /* value: see value.h. Thread, owner: see there. */
 #include "client/lib/value.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/lib/error.h"
 #include "kernels/core/dtype.h"
 
+/* Of values that were made together. */
+typedef struct shelf {
+    atomic_size_t left; /* not freed yet */
+} shelf;
+
 struct cured_values {
     uint32_t count;
+    shelf *shelf; /* NULL: these were made alone */
     struct cured_value values[];
 };
 
@@ -27,13 +34,29 @@ void cr_cl_value_set(struct cured_value *to, const cr_value *v, uint8_t dtype) {
     memcpy(to->at, v->at, sizeof to->at);
 }
 
-cured_values *cr_cl_values_new(size_t count) {
-    cured_values *v = malloc(sizeof *v + count * sizeof v->values[0]);
-    if (v == NULL) return NULL;
+static size_t bytes_of(size_t count) { return sizeof(cured_values) + count * sizeof(struct cured_value); }
+
+static void begin(cured_values *v, size_t count, shelf *with) {
     v->count = (uint32_t)count;
+    v->shelf = with;
     /* Not by calloc, which does not look at what its thread has just freed. */
     for (size_t i = 0; i < count; i++) v->values[i] = (struct cured_value){.message = NULL};
+}
+
+cured_values *cr_cl_values_new(size_t count) {
+    cured_values *v = malloc(bytes_of(count));
+    if (v != NULL) begin(v, count, NULL);
     return v;
+}
+
+void cr_cl_values_shelf(size_t count, size_t many, cured_values **out) {
+    shelf *own = malloc(sizeof *own + many * bytes_of(count));
+    if (own == NULL) return;
+    atomic_init(&own->left, many);
+    for (size_t i = 0; i < many; i++) {
+        out[i] = (cured_values *)(void *)((uint8_t *)(own + 1) + i * bytes_of(count));
+        begin(out[i], count, own);
+    }
 }
 
 struct cured_value *cr_cl_values_at(cured_values *values, size_t index) {
@@ -46,8 +69,12 @@ const cured_value *cured_values_get(const cured_values *values, size_t index) {
 
 void cured_values_free(cured_values *values) {
     if (values == NULL) return;
+    shelf *with = values->shelf;
     for (uint32_t i = 0; i < values->count; i++) free(values->values[i].message);
-    free(values);
+    if (with == NULL)
+        free(values);
+    else if (atomic_fetch_sub_explicit(&with->left, 1, memory_order_acq_rel) == 1)
+        free(with);
 }
 
 cured_op cured_value_op(const cured_value *value) { return (cured_op)value->op; }

@@ -20,6 +20,9 @@ struct cured_value {
 void cr_cl_value_set(struct cured_value *to, const cr_value *v, uint8_t dtype);
 /* Values, all of them unset; NULL without memory. */
 cured_values *cr_cl_values_new(size_t count);
+/* Values for each of many, made together to out: each is freed by itself, and their memory goes with the last. Without memory out stays as it
+ * is. */
+void cr_cl_values_shelf(size_t count, size_t many, cured_values **out);
 struct cured_value *cr_cl_values_at(cured_values *values, size_t index);
 
 #endif

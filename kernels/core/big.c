@@ -170,11 +170,11 @@ static uint64_t root_of_64(uint64_t x, uint64_t *rest) {
 
 /* The same of 128 bits, for x >= 2^126, from the root of the upper half and a division (Zimmermann, "Karatsuba Square Root", INRIA
  * RR-3805, 1999). */
-static uint64_t root_of_128(unsigned __int128 x) {
+uint64_t cr_root_of_128(unsigned __int128 x) {
     uint64_t rest;
     const uint64_t upper = root_of_64((uint64_t)(x >> 64), &rest);
     const unsigned __int128 dividend = (unsigned __int128)rest << 32 | (uint32_t)(x >> 32);
-    const unsigned __int128 quotient = dividend / (2 * upper), left = dividend % (2 * upper);
+    const unsigned __int128 quotient = dividend / (2 * upper), left = dividend - quotient * (2 * upper);
     const unsigned __int128 root = ((unsigned __int128)upper << 32) + quotient;
     const __int128 remainder = (__int128)(left << 32 | (uint32_t)x) - (__int128)(quotient * quotient);
     return (uint64_t)(remainder < 0 ? root - 1 : root);
@@ -184,7 +184,7 @@ bool cr_big_root(cr_big *x) {
     const unsigned bits = cr_big_bits(x), up = (128 - bits) / 2 * 2;
     assert(bits <= 128);
     if (bits == 0) return false;
-    const unsigned __int128 value = cr_big_low(x), root = root_of_128(value << up) >> up / 2;
+    const unsigned __int128 value = cr_big_low(x), root = cr_root_of_128(value << up) >> up / 2;
     cr_big_set(x, root);
     return root * root != value;
 }

@@ -42,6 +42,8 @@ void cr_big_subtract(cr_big *a, const cr_big *b);
 void cr_big_multiply(cr_big *out, const cr_big *a, const cr_big *b);
 /* x /= divisor (not 0), rounded down; returns the remainder. */
 uint64_t cr_big_divide(cr_big *x, uint64_t divisor);
+/* floor(sqrt(x)) for x >= 2^126. */
+uint64_t cr_root_of_128(unsigned __int128 x);
 /* x = floor(sqrt(x)) for x < 2^128; returns whether there was a remainder. */
 bool cr_big_root(cr_big *x);
 #endif

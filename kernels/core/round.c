@@ -61,11 +61,12 @@ uint64_t cr_float_nan(cr_dtype dtype) {
 uint64_t cr_float_negative_zero(cr_dtype dtype) { return signed_bits(format_of(dtype), true, 0); }
 #endif
 
-uint64_t cr_round(cr_dtype dtype, bool negative, cr_big *magnitude, int exponent, bool sticky) {
+uint64_t cr_round_short(cr_dtype dtype, bool negative, unsigned __int128 magnitude, int exponent, bool sticky) {
     format f = format_of(dtype);
-    if (magnitude->n == 0) return 0;
+    if (magnitude == 0) return 0;
     /* The unit of the result: the type's lowest bit, or 2^-mantissa of the number's leading bit. */
-    int lead = exponent + (int)cr_big_bits(magnitude) - 1;
+    const uint64_t upper = (uint64_t)(magnitude >> 64);
+    int lead = exponent + 63 + (upper != 0 ? 64 - __builtin_clzll(upper) : -__builtin_clzll((uint64_t)magnitude));
     int unit = lead - f.mantissa;
     int lowest = 1 - f.bias - f.mantissa;
     if (unit < lowest) unit = lowest;
@@ -73,18 +74,28 @@ uint64_t cr_round(cr_dtype dtype, bool negative, cr_big *magnitude, int exponent
 
     uint64_t kept, half = 0;
     if (unit > exponent) {
-        unsigned drop = (unsigned)(unit - exponent);
-        sticky |= cr_big_shift_right(magnitude, drop - 1);
-        kept = (uint64_t)cr_big_low(magnitude);
+        unsigned cut = (unsigned)(unit - exponent) - 1;
+        const unsigned __int128 whole = cut < 128 ? magnitude >> cut : 0;
+        sticky |= cut < 128 ? whole << cut != magnitude : true;
+        kept = (uint64_t)whole;
         half = kept & 1;
         kept >>= 1;
     } else {
-        kept = (uint64_t)cr_big_low(magnitude) << (exponent - unit);
+        kept = (uint64_t)magnitude << (exponent - unit);
     }
     if (half && (sticky || (kept & 1))) kept++;
     /* kept may be 2^(mantissa+1) now; adding it to the field below carries into the exponent, up to infinity. */
     uint64_t field = (uint64_t)(unit - lowest), bits = (field << f.mantissa) + kept;
     return f.one_nan && bits > last_of(f) ? cr_float_nan(dtype) : signed_bits(f, negative, bits);
+}
+
+uint64_t cr_round(cr_dtype dtype, bool negative, cr_big *magnitude, int exponent, bool sticky) {
+    const int beyond = (int)cr_big_bits(magnitude) - 128;
+    if (beyond > 0) {
+        sticky |= cr_big_shift_right(magnitude, (unsigned)beyond);
+        exponent += beyond;
+    }
+    return cr_round_short(dtype, negative, cr_big_low(magnitude), exponent, sticky);
 }
 
 #ifndef CURED_SUM_ALONE

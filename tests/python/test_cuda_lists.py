@@ -92,7 +92,8 @@ class Crossed(Case):
         Borrowed.now = new_stream().value
         for types, nan in (("one", True), ("floats", False), ("integers", False)):
             arrays = self.arrays(TYPES[types], nan)
-            for ops, options in (("norm2,min,argmax", {}), (["sum"], {}), ("count,var,mean", {"ddof": 1})):
+            for ops, options in (("norm2,min,argmax", {}), (["sum"], {}), ("count,var,mean", {"ddof": 1}), ("sum,norm1,norm2,mean,sumsq", {}),
+                                 ("norm2,sum,mean", {"dtype": "f4", "nan": "skip" if "f" in TYPES[types] and "i" not in TYPES[types] else "propagate"})):
                 wanted = [cured.reduce(a, ops, **options) for a in arrays]
                 for place, put in PLACES.items():
                     tensors = [put(a, k) for k, a in enumerate(arrays)]

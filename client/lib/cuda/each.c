@@ -9,10 +9,8 @@
 #include "client/lib/value.h"
 #include "kernels/core/serial.h"
 
-/* Folds each array; found is told the partial of each. whole: of all that the ops' families find, but for places where nothing has one. */
-static cr_status fold_each(const cr_cl_cuda_ask *ask, bool whole,
-                           void (*found)(void *user, size_t number, const cr_partial *partial), void *user,
-                           cr_error *error) {
+/* Folds each array, and tells of it. whole: of all that the ops' families find, but for places where nothing has one. */
+static cr_status fold_each(const cr_cl_cuda_ask *ask, bool whole, const cr_caller_told *told, cr_error *error) {
     const cured_cuda_ask *of = ask->of;
     cr_needs needs[CR_DTYPE_INPUTS + 1] = {{0, 0}};
     const uint32_t all = ask->unplaced ? CR_WANTS_MIN | CR_WANTS_MAX : 0;
@@ -25,33 +23,70 @@ static cr_status fold_each(const cr_cl_cuda_ask *ask, bool whole,
         folds[i] = (cr_gpu_fold){dtype,      needs[dtype].families,           of->arrays[i].data, of->arrays[i].count,
                                  ask->first, whole ? all : needs[dtype].wants};
     }
-    if (status == CR_OK) status = ask->api->each(folds, of->array_count, of->stream, found, user, error);
+    if (status == CR_OK) status = ask->api->each(folds, of->array_count, of->stream, told, error);
     free(folds);
     return status;
 }
 
 /* ---- Answers ---- */
 
+enum { SHELF = 64 }; /* values that are made together */
+
 struct answers {
     const cr_cl_cuda_ask *ask;
     cured_values **values;
+    /* Of the last type that was asked about: whether all ops take numbers, and their shares. */
+    cr_dtype dtype;
+    bool by_number;
+    cr_finish_opts shares[CURED_MAX_OPS];
+    uint32_t needs[CURED_MAX_OPS];
 };
 
+/* The values of an array, which are made with its neighbours'; NULL without memory. */
+static cured_values *values_of(const struct answers *a, size_t number) {
+    const size_t first = number - number % SHELF, all = a->ask->of->array_count;
+    if (a->values[number] == NULL)
+        cr_cl_values_shelf(a->ask->of->op_count, all - first < SHELF ? all - first : SHELF, a->values + first);
+    return a->values[number];
+}
+
 static void answer(void *user, size_t number, const cr_partial *partial) {
-    const struct answers *a = user;
-    const size_t op_count = a->ask->of->op_count;
-    a->values[number] = cr_cl_values_new(op_count);
-    if (a->values[number] != NULL) cr_cl_cuda_set_values(a->ask, op_count, partial, NULL, a->values[number]);
+    struct answers *a = user;
+    cured_values *values = values_of(a, number);
+    if (values != NULL) cr_cl_cuda_set_values(a->ask, a->ask->of->op_count, partial, NULL, values);
+}
+
+static void look_at_type(struct answers *a, cr_dtype dtype) {
+    a->dtype = dtype;
+    a->by_number = true;
+    for (size_t k = 0; k < a->ask->of->op_count && a->by_number; k++) {
+        a->by_number = cr_number_takes(a->ask->ops[k], dtype);
+        a->needs[k] = cr_op_needs(a->ask->ops[k], dtype);
+        a->shares[k] = cr_finish_share(a->ask->ops[k], dtype, &a->ask->finish, NULL);
+    }
+}
+
+static bool answer_numbers(void *user, size_t number, const cr_number *sums) {
+    struct answers *a = user;
+    const cured_cuda_array *array = &a->ask->of->arrays[number];
+    cr_value value;
+    if (a->dtype != (cr_dtype)array->dtype) look_at_type(a, (cr_dtype)array->dtype);
+    cured_values *values = a->by_number ? values_of(a, number) : NULL;
+    for (size_t k = 0; k < a->ask->of->op_count && values != NULL; k++) {
+        cr_number_finish(&sums[cr_sum_of(a->needs[k])], array->count, a->ask->ops[k], &a->shares[k], &value);
+        cr_cl_value_set(cr_cl_values_at(values, k), &value, (uint8_t)array->dtype);
+    }
+    return values != NULL;
 }
 
 cured_status cured_cuda_reduce_each(const cured_cuda_ask *of, cured_values **values, cured_error *error) {
     cr_error e = {CR_OK, ""};
     cr_cl_cuda_ask ask;
-    struct answers answers = {&ask, values};
+    struct answers answers = {.ask = &ask, .values = values, .dtype = CR_DTYPE_NONE};
     if (of->struct_bytes == sizeof *of) memset(values, 0, of->array_count * sizeof *values);
     cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_EACH, &e);
     if (status != CR_OK) return cr_cl_give(error, &e, 0);
-    status = fold_each(&ask, false, answer, &answers, &e);
+    status = fold_each(&ask, false, &(cr_caller_told){answer, answer_numbers, &answers}, &e);
     for (size_t i = 0; i < of->array_count && status == CR_OK; i++)
         if (values[i] == NULL) status = cr_fail(&e, CR_RESOURCE_EXHAUSTED, "no memory for the values");
     for (size_t i = 0; i < of->array_count && status != CR_OK; i++) {
@@ -89,7 +124,7 @@ cured_status cured_cuda_partial_each(const cured_cuda_ask *of, cured_cuda_found 
     p->user = user;
     p->first = ask.unplaced ? CR_UNPLACED : ask.first;
     p->packing.code = CR_OK;
-    if (fold_each(&ask, true, tell, p, &e) == CR_OK && p->packing.code != CR_OK) e = p->packing;
+    if (fold_each(&ask, true, &(cr_caller_told){tell, NULL, p}, &e) == CR_OK && p->packing.code != CR_OK) e = p->packing;
     free(p);
     return cr_cl_give(error, &e, 0);
 }

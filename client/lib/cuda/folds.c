@@ -78,8 +78,9 @@ static cr_status fold_in_order(cr_cl_cuda_folds *folds, const cr_cl_cuda_ask *as
         index += arrays[i].n;
     }
     begin(folds, folds->whole);
+    const cr_caller_told told = {found, NULL, folds->whole};
     const cr_status status =
-        count != 0 ? folds->api->each(list, count, ask->of->stream, found, folds->whole, error) : CR_OK;
+        count != 0 ? folds->api->each(list, count, ask->of->stream, &told, error) : CR_OK;
     free(list);
     return status;
 }

@@ -220,7 +220,7 @@ static cr_status start_many(const cr_caller_fold *fold, cr_caller_call **out, cr
         status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "call: no memory for it");
     } else {
         *call = (cr_caller_call){.dtype = fold->dtype, .families = fold->families, .wants = fold->wants};
-        status = cr_caller_each(folds, count, fold->stream, merge_one, call, error);
+        status = cr_caller_each(folds, count, fold->stream, &(cr_caller_told){merge_one, NULL, call}, error);
     }
     free(folds);
     if (status == CR_OK)

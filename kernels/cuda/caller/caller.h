@@ -12,6 +12,7 @@
 #define CURED_KERNELS_CUDA_CALLER_CALLER_H
 
 #include "kernels/core/mask.h"
+#include "kernels/core/number.h"
 #include "kernels/core/quantile.h"
 #include "kernels/cuda/axis/linear.h"
 #include "kernels/cuda/gpu.h"
@@ -40,6 +41,14 @@ typedef struct cr_caller_fold {
 
 typedef struct cr_caller_call cr_caller_call;
 
+/* Whom each tells of its folds, in any order. */
+typedef struct cr_caller_told {
+    void (*found)(void *user, size_t number, const cr_partial *partial);
+    /* Instead, where the sums of a fold are numbers, by CR_AT_... of its families; false: it wants the partial. NULL: always. */
+    bool (*numbers)(void *user, size_t number, const cr_number *sums);
+    void *user;
+} cr_caller_told;
+
 typedef struct cr_caller_api {
     const char *version;                        /* of the library; who loads it has the same, or does not go on */
     const char *runtime;                        /* of CUDA's, such as "13.0" */
@@ -51,9 +60,9 @@ typedef struct cr_caller_api {
     bool (*done)(cr_caller_call *call);
     /* Waits, and frees the call. partial NULL: nobody wants it. */
     cr_status (*finish)(cr_caller_call *call, cr_partial *partial, cr_error *error);
-    /* A partial for each fold, in any order, as long as it is looked at. Waits. */
-    cr_status (*each)(const cr_gpu_fold *folds, size_t count, void *stream,
-                      void (*found)(void *user, size_t number, const cr_partial *partial), void *user, cr_error *error);
+    /* A partial for each fold, as long as it is looked at, or its numbers. Waits. */
+    cr_status (*each)(const cr_gpu_fold *folds, size_t count, void *stream, const cr_caller_told *told,
+                      cr_error *error);
     /* Along an axis, of one block of at least one output, answers to host memory: results[k] for ops[k]. Waits. */
     cr_status (*axis)(const cr_gpu_axis *axis, void *stream, void *const *results, cr_error *error);
     /* To axis->to, in device memory, as is status: NULL, or 8 bytes that become 0, or not where an integer does not fit. Of several arrays

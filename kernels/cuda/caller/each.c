@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/cuda/caller/internal.h"
 
 enum {
@@ -23,10 +24,10 @@ typedef struct line_of {
     cr_room *room;
     const cr_visit *visit;
     const cr_gpu_fold *folds;
-    void (*found)(void *user, size_t number, const cr_partial *partial);
-    void *user;
+    const cr_caller_told *to;
     cr_partial partial;
-    bool follows; /* the stream's last work is this call's */
+    bool follows;   /* the stream's last work is this call's */
+    bool by_number; /* where a fold has numbers, they are told */
     /* The pack: folds [told, packed), of which those before `launched` are in the stream. */
     uint32_t packed, launched, told;
     uint32_t units[PACK_UNITS + 1]; /* the first unit of each, and behind the last */
@@ -80,6 +81,21 @@ static cr_status await_units(line_of *line, uint32_t upto, cr_error *error) {
     return CR_OK;
 }
 
+static void tell(line_of *line, size_t number, const cr_partial *partial) {
+    line->to->found(line->to->user, number, partial);
+}
+
+/* Tells of the pack's fold, which is there. */
+static void tell_small(line_of *line, size_t number, uint32_t unit) {
+    const cr_pack *pack = &line->room->pack;
+    const cr_gpu_fold *fold = &line->folds[number];
+    cr_number sums[CR_KNOWN_SUMS];
+    if (line->by_number && cr_pack_numbers(pack, fold, unit, sums) && line->to->numbers(line->to->user, number, sums))
+        return;
+    cr_pack_result(pack, fold, unit, &line->partial);
+    tell(line, number, &line->partial);
+}
+
 /* Tells of all that is in the pack, which is empty then. */
 static cr_status end_pack(line_of *line, cr_error *error) {
     cr_status status = launch_pack(line, error);
@@ -87,8 +103,7 @@ static cr_status end_pack(line_of *line, cr_error *error) {
         const size_t number = line->numbers[line->told];
         status = await_units(line, line->units[line->told + 1], error);
         if (status != CR_OK) break;
-        cr_pack_result(&line->room->pack, &line->folds[number], line->units[line->told], &line->partial);
-        line->found(line->user, number, &line->partial);
+        tell_small(line, number, line->units[line->told]);
     }
     if (status != CR_OK) return status;
     if (line->packed != 0) cr_pack_clear(&line->room->pack);
@@ -128,7 +143,7 @@ static cr_status end_first(line_of *line, cr_error *error) {
     if (status == CR_OK) status = cr_room_wait(line->room, line->room->events[line->slots[at].mark], error);
     if (status != CR_OK) return status;
     cr_fold_result(to, fold->dtype, fold->families, fold->n);
-    line->found(line->user, line->slots[at].number, &to->partial);
+    tell(line, line->slots[at].number, &to->partial);
     cr_room_free_slot(line->room, slot);
     line->first++;
     line->folded--;
@@ -160,9 +175,12 @@ static cr_status add_large(line_of *line, size_t number, cr_error *error) {
 
 static cr_status run(line_of *line, size_t count, cr_error *error) {
     cr_status status = make_pack(line->room, error);
+    const cr_gpu_fold *taken = NULL; /* the last that was looked at: many are alike */
     for (size_t i = 0; i < count && status == CR_OK; i++) {
         const cr_gpu_fold *fold = &line->folds[i];
-        if (!cr_fold_takes(fold->dtype, fold->families))
+        const bool alike = taken != NULL && taken->dtype == fold->dtype && taken->families == fold->families;
+        taken = fold;
+        if (!alike && !cr_fold_takes(fold->dtype, fold->families))
             status = cr_fail(error, CR_UNIMPLEMENTED,
                              "ops: the GPU has no kernel for one of them of %s: reduce copies in host memory",
                              cr_dtype_name(fold->dtype));
@@ -183,8 +201,7 @@ static void give_up(line_of *line) {
         cr_room_free_slot(line->room, line->slots[line->first % SLOTS].slot);
 }
 
-cr_status cr_caller_each(const cr_gpu_fold *folds, size_t count, void *stream,
-                         void (*found)(void *user, size_t number, const cr_partial *partial), void *user,
+cr_status cr_caller_each(const cr_gpu_fold *folds, size_t count, void *stream, const cr_caller_told *told,
                          cr_error *error) {
     cr_visit visit;
     const void *data = NULL;
@@ -201,8 +218,8 @@ cr_status cr_caller_each(const cr_gpu_fold *folds, size_t count, void *stream,
         line->room = room;
         line->visit = &visit;
         line->folds = folds;
-        line->found = found;
-        line->user = user;
+        line->to = told;
+        line->by_number = told->numbers != NULL && cr_fast_on(CR_FAST_GPU_NUMBERS);
         line->follows = false;
         line->packed = line->launched = line->told = line->first = line->folded = line->unmarked = 0;
         pthread_mutex_lock(&room->mutex);

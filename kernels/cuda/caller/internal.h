@@ -156,8 +156,7 @@ cr_status cr_caller_list_launch(cr_list_args *args, const cr_caller_fold *fold, 
 /* Through the room's own memory. */
 cr_status cr_caller_list_put(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, cr_fold_slot *to,
                              uint64_t *n, cr_error *error);
-cr_status cr_caller_each(const cr_gpu_fold *folds, size_t count, void *stream,
-                         void (*found)(void *user, size_t number, const cr_partial *partial), void *user,
+cr_status cr_caller_each(const cr_gpu_fold *folds, size_t count, void *stream, const cr_caller_told *told,
                          cr_error *error);
 
 /* ---- answers.c, enqueue.c ---- */

@@ -23,7 +23,7 @@ static uint64_t unit_elements(const cr_gpu_fold *fold, uint32_t family) {
 
 static uint32_t units_of(const cr_gpu_fold *fold, uint32_t family) {
     uint64_t step = unit_elements(fold, family);
-    return (uint32_t)((fold->n + step - 1) / step);
+    return fold->n - 1 < step ? 1 : (uint32_t)((fold->n + step - 1) / step);
 }
 
 /* Words set aside for a unit. */
@@ -42,30 +42,31 @@ void cr_pack_init(cr_pack *pack, uint64_t *memory, uint32_t room, uint32_t more_
 
 uint32_t cr_pack_units(const cr_gpu_fold *fold) {
     uint32_t units = 0;
-    for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1)
-        if (fold->families & family) units += units_of(fold, family);
+    for (uint32_t left = fold->families; left != 0; left &= left - 1) units += units_of(fold, left & -left);
     return units;
 }
 
 bool cr_pack_add(cr_pack *pack, const cr_gpu_fold *fold, uint32_t *first) {
-    uint32_t units = cr_pack_units(fold), more = 0;
-    for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1)
-        if (fold->families & family) more += units_of(fold, family) * more_of(fold, family);
+    uint32_t units = 0, more = 0;
+    for (uint32_t left = fold->families; left != 0; left &= left - 1) {
+        const uint32_t own = units_of(fold, left & -left);
+        units += own;
+        more += own * more_of(fold, left & -left);
+    }
     if (units > pack->room - pack->count || more > pack->more_room - pack->more_count) return false;
     *first = pack->count;
     const uint32_t wants = fold->wants ? fold->wants & CR_WANTS_ALL : CR_WANTS_ALL;
-    for (uint32_t number = 0, family = 1; family < CR_FAM_ALL; number++, family <<= 1) {
-        if (!(fold->families & family)) continue;
-        const uint64_t step = unit_elements(fold, family);
+    for (uint32_t left = fold->families; left != 0; left &= left - 1) {
+        const uint32_t family = left & -left, number = (uint32_t)__builtin_ctz(left), own = more_of(fold, family);
+        const uint64_t step = unit_elements(fold, family), size = cr_dtype_size(fold->dtype);
         for (uint64_t at = 0; at < fold->n; at += step) {
             uint64_t n = fold->n - at < step ? fold->n - at : step;
-            pack->units[pack->count++] =
-                (cr_pack_unit){.data = (uint64_t)(uintptr_t)fold->data + at * cr_dtype_size(fold->dtype),
-                               .n = (uint16_t)n,
-                               .dtype = (uint8_t)fold->dtype,
-                               .family = (uint8_t)(number | wants << CR_PACK_WANTS),
-                               .more = pack->more_count};
-            pack->more_count += more_of(fold, family);
+            pack->units[pack->count++] = (cr_pack_unit){.data = (uint64_t)(uintptr_t)fold->data + at * size,
+                                                        .n = (uint16_t)n,
+                                                        .dtype = (uint8_t)fold->dtype,
+                                                        .family = (uint8_t)(number | wants << CR_PACK_WANTS),
+                                                        .more = pack->more_count};
+            pack->more_count += own;
         }
     }
     return true;
@@ -154,6 +155,34 @@ static void take_float_sum(const found *f, cr_sum_at at, cr_partial *p) {
         else
             cr_partial_put(p, at, value, (unsigned)(a - grid));
     }
+}
+
+/* The same to a number. A level's value is in units of 2^a. */
+static bool take_number(const found *f, cr_sum_at at, cr_dtype dtype, cr_number *x) {
+    const int step = cr_sum_step(dtype, at == CR_AT_SUMSQ);
+    __int128 value = (int64_t)f->word[0];
+    int level = 1;
+    if (f->more) return false;
+    for (; level < 3 && (f->word[level] != 0 || level < 2); level++) {
+        const __int128 beyond = value >> (126 - step);
+        if (beyond != 0 && beyond != -1) return false;
+        value = value * ((__int128)1 << step) + (int64_t)f->word[level];
+    }
+    x->negative = value < 0;
+    x->magnitude = value < 0 ? -(unsigned __int128)value : (unsigned __int128)value;
+    x->exponent = (int)f->word[3] - CR_PACK_BIAS - step * (level - 1);
+    return true;
+}
+
+bool cr_pack_numbers(const cr_pack *pack, const cr_gpu_fold *fold, uint32_t first, cr_number *sums) {
+    if (!is_float(fold) || (fold->families & ~(uint32_t)CR_FAM_KNOWN_SUMS) != 0 || fold->n == 0) return false;
+    if (fold->n > CR_PACK_UNIT_BYTES / cr_dtype_size(fold->dtype)) return false;
+    for (uint32_t left = fold->families; left != 0; left &= left - 1) {
+        const cr_sum_at at = cr_sum_of(left & -left);
+        const found f = read_unit(pack, first++);
+        if (!take_number(&f, at, fold->dtype, &sums[at])) return false;
+    }
+    return true;
 }
 
 static void take_int_sum(const found *f, cr_sum_at at, cr_partial *p) {

@@ -15,6 +15,7 @@
 extern "C" {
 #endif
 
+#include "kernels/core/number.h"
 #include "kernels/cuda/gpu.h"
 
 enum {
@@ -80,6 +81,9 @@ bool cr_pack_done(cr_pack *pack);
 void cr_pack_clear(cr_pack *pack);
 /* Makes p the partial of a fold that is there. */
 void cr_pack_result(const cr_pack *pack, const cr_gpu_fold *fold, uint32_t first, cr_partial *p);
+/* The same as numbers, by CR_AT_... of its families: of sums of floats, each of one unit. False: it is not so, or some number is longer, or
+ * none. */
+bool cr_pack_numbers(const cr_pack *pack, const cr_gpu_fold *fold, uint32_t first, cr_number *sums);
 
 #ifdef __cplusplus
 }

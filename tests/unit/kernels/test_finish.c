@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/core/number.h"
 #include "kernels/cpu/fold.h"
 #include "tests/unit/check_main.h"
 
@@ -143,7 +144,61 @@ START_TEST(nothing_has_the_answer_of_its_row) {
 }
 END_TEST
 
+/* SplitMix64 (Steele, Lea and Flood 2014). */
+static uint64_t drawn(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+/* Of all lengths up to 127 bits; some are close to a tie, some are squares. */
+static unsigned __int128 drawn_magnitude(uint64_t *state) {
+    const uint64_t kind = drawn(state) % 4, a = drawn(state), b = drawn(state);
+    unsigned __int128 x = (unsigned __int128)a << 64 | b;
+    if (kind == 0) x = (unsigned __int128)(a >> 1) * (a >> 1);
+    if (kind == 1) x = ((unsigned __int128)(a >> 10 | 1) << 63) + (b % 3) - 1;
+    if (kind == 2) x = (unsigned __int128)((a >> 40) * (a >> 40));
+    return x >> (1 + (kind == 3 ? drawn(state) % 127 : 0));
+}
+
+/* Answers from a sum as a number are those from the same sum as a partial: ops x results x numbers x counts x exponents. */
+START_TEST(a_number_finishes_as_its_partial_does) {
+    static const cr_dtype results[] = {CR_DTYPE_NONE, CR_F16, CR_BF16, CR_F32, CR_F64};
+    static const uint64_t counts[] = {1, 3, 1023, 4096};
+    uint64_t state = 20;
+    for (int i = 0; i < 20000; i++) {
+        const int exponent = (int)(drawn(&state) % 2100) - 1074;
+        cr_number x = {drawn_magnitude(&state), exponent, drawn(&state) % 2 != 0};
+        const uint64_t n = counts[drawn(&state) % 4];
+        const cr_finish_opts opts = {.result_dtype = results[i % 5]};
+        for (cr_op op = cr_op_next(CR_OP_NONE); op != CR_OP_NONE; op = cr_op_next(op)) {
+            cr_value wanted, got;
+            cr_partial p;
+            if (!cr_number_takes(op, CR_F64)) continue;
+            const uint32_t needs = cr_op_needs(op, CR_F64);
+            const cr_sum_at at = cr_sum_of(needs);
+            const int bit = exponent - cr_sum_grid(at, CR_F64);
+            if ((unsigned)bit / 32 + 5 > cr_sum_limbs(at, CR_F64)) continue;
+            cr_number own = x;
+            own.negative &= (needs & CR_FAM_SIGNED) != 0 && x.magnitude != 0;
+            cr_partial_init(&p, CR_F64, needs);
+            p.n = n;
+            cr_partial_put(&p, at, own.negative ? -(__int128)own.magnitude : (__int128)own.magnitude, (unsigned)bit);
+            cr_partial_finish(&p, op, &opts, &wanted);
+            ck_assert_int_eq(wanted.error.code, CR_OK);
+            cr_number_finish(&own, n, op, &opts, &got);
+            ck_assert_int_eq(got.error.code, CR_OK);
+            ck_assert_msg(got.dtype == wanted.dtype && got.len == wanted.len && got.at_len == wanted.at_len &&
+                              memcmp(got.bytes, wanted.bytes, sizeof got.bytes) == 0,
+                          "%s of %d, exponent %d, n %llu", cr_op_name(op), i, exponent, (unsigned long long)n);
+        }
+    }
+}
+END_TEST
+
 CR_CHECK_MAIN("kernels/finish") {
+    tcase_add_test(tc, a_number_finishes_as_its_partial_does);
     tcase_add_test(tc, nothing_has_the_answer_of_its_row);
     tcase_add_test(tc, an_integer_that_does_not_fit_is_told_exactly);
     tcase_add_test(tc, the_least_value_of_a_signed_type_fits);
