@@ -34,6 +34,14 @@ void cr_cl_value_set(struct cured_value *to, const cr_value *v, uint8_t dtype) {
     memcpy(to->at, v->at, sizeof to->at);
 }
 
+void cr_cl_value_set_bits(struct cured_value *to, uint8_t op, uint8_t result, uint64_t bits, uint8_t dtype) {
+    to->op = op;
+    to->dtype = result;
+    to->at_dtype = dtype;
+    to->len = (uint8_t)cr_dtype_size((cr_dtype)result);
+    for (unsigned i = 0; i < sizeof bits; i++) to->bytes[i] = (uint8_t)(bits >> 8 * i); /* those beyond len are 0 */
+}
+
 static size_t bytes_of(size_t count) { return sizeof(cured_values) + count * sizeof(struct cured_value); }
 
 static void begin(cured_values *v, size_t count, shelf *with) {

@@ -18,6 +18,8 @@ struct cured_value {
 
 /* One op's answer, for an input of type dtype. */
 void cr_cl_value_set(struct cured_value *to, const cr_value *v, uint8_t dtype);
+/* The same of a float's bits, to one that is unset. */
+void cr_cl_value_set_bits(struct cured_value *to, uint8_t op, uint8_t result, uint64_t bits, uint8_t dtype);
 /* Values, all of them unset; NULL without memory. */
 cured_values *cr_cl_values_new(size_t count);
 /* Values for each of many, made together to out: each is freed by itself, and their memory goes with the last. Without memory out stays as it

@@ -1,17 +1,19 @@
 /* number: see number.h. Thread, owner: see there. */
 #include "kernels/core/number.h"
 
-#include <string.h>
-
+#include "kernels/core/big.h"
 #include "kernels/core/close.h"
-#include "kernels/core/finish.h"
 #include "kernels/core/round.h"
 
-bool cr_number_takes(cr_op op, cr_dtype dtype) {
-    const bool by_sum = cr_dtype_kind(dtype) == CR_KIND_FLOAT && cr_op_closing(op) == CR_CLOSING_SUMS &&
-                        (cr_op_needs(op, dtype) & ~(uint32_t)CR_FAM_KNOWN_SUMS) == 0 && cr_op_term(op) != CR_TERM_SPREAD;
+bool cr_number_rule_make(cr_number_rule *rule, cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
+    if (cr_dtype_kind(dtype) != CR_KIND_FLOAT || cr_op_closing(op) != CR_CLOSING_SUMS) return false;
+    const uint32_t needs = cr_op_needs(op, dtype);
+    const cr_finish_opts share = cr_finish_share(op, dtype, opts, NULL);
+    if ((needs & ~(uint32_t)CR_FAM_KNOWN_SUMS) != 0 || cr_op_term(op) == CR_TERM_SPREAD) return false;
+    *rule = (cr_number_rule){share.result_dtype == CR_DTYPE_NONE ? CR_F64 : share.result_dtype, cr_op_divisor(op),
+                             cr_op_is_root(op), cr_sum_of(needs), share.ddof};
     /* The root of a quotient wants more of its bits than a short one has. */
-    return by_sum && (cr_op_divisor(op) == CR_DIVISOR_ONE || !cr_op_is_root(op));
+    return !rule->root || rule->divisor == CR_DIVISOR_ONE;
 }
 
 static int zeros_above(unsigned __int128 x) {
@@ -41,23 +43,10 @@ static uint64_t rounded_quotient(cr_dtype dtype, const cr_number *x, uint64_t di
     return cr_round_short(dtype, x->negative, quotient, x->exponent - up, quotient * divisor != dividend);
 }
 
-void cr_number_finish(const cr_number *x, uint64_t n, cr_op op, const cr_finish_opts *opts, cr_value *value) {
-    const cr_dtype result = opts->result_dtype == CR_DTYPE_NONE ? CR_F64 : opts->result_dtype;
-    const uint64_t divisor = cr_close_divisor(cr_op_divisor(op), n, opts->ddof);
-    uint64_t bits = 0;
-    if (divisor == 0)
-        bits = cr_float_nan(result);
-    else if (x->magnitude != 0 && cr_op_is_root(op))
-        bits = rounded_root(result, x->magnitude, x->exponent);
-    else if (x->magnitude != 0 && divisor != 1)
-        bits = rounded_quotient(result, x, divisor);
-    else
-        bits = cr_round_short(result, x->negative, x->magnitude, x->exponent, false);
-    value->op = op;
-    value->error.code = CR_OK;
-    value->error.text[0] = '\0';
-    value->at_len = 0;
-    memset(value->bytes, 0, sizeof value->bytes);
-    memset(value->at, 0, sizeof value->at);
-    cr_value_bits(value, result, bits);
+uint64_t cr_number_answer(const cr_number_rule *rule, const cr_number *x, uint64_t n) {
+    const uint64_t divisor = cr_close_divisor(rule->divisor, n, rule->ddof);
+    if (divisor == 0) return cr_float_nan(rule->result);
+    if (x->magnitude != 0 && rule->root) return rounded_root(rule->result, x->magnitude, x->exponent);
+    if (x->magnitude != 0 && divisor != 1) return rounded_quotient(rule->result, x, divisor);
+    return cr_round_short(rule->result, x->negative, x->magnitude, x->exponent, false);
 }

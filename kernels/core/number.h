@@ -14,9 +14,18 @@ typedef struct cr_number {
     bool negative;
 } cr_number;
 
-/* Whether op of elements of the type is answered by its sum alone, as a number. */
-bool cr_number_takes(cr_op op, cr_dtype dtype);
-/* The answer of such an op, whose sum over n elements is x; opts are its share, and checked. */
-void cr_number_finish(const cr_number *x, uint64_t n, cr_op op, const cr_finish_opts *opts, cr_value *value);
+/* How an op answers from such a sum. */
+typedef struct cr_number_rule {
+    cr_dtype result;
+    cr_divisor_kind divisor;
+    bool root;
+    cr_sum_at at; /* of the sum */
+    uint64_t ddof;
+} cr_number_rule;
+
+/* The rule of op of elements of the type; opts are checked. False: it is not answered by one such sum. */
+bool cr_number_rule_make(cr_number_rule *rule, cr_op op, cr_dtype dtype, const cr_finish_opts *opts);
+/* The bits of the answer, of the rule's type: x is the sum over n elements. */
+uint64_t cr_number_answer(const cr_number_rule *rule, const cr_number *x, uint64_t n);
 
 #endif

@@ -46,23 +46,23 @@ bool cr_float_is_nan(cr_dtype dtype, uint64_t bits) {
 }
 #endif
 
-uint64_t cr_float_infinity(cr_dtype dtype, bool negative) {
-    format f = format_of(dtype);
-    if (f.one_nan) return cr_float_nan(dtype);
-    return signed_bits(f, negative, (uint64_t)f.top << f.mantissa);
-}
-
-uint64_t cr_float_nan(cr_dtype dtype) {
-    format f = format_of(dtype);
+static uint64_t nan_of(format f) {
     return f.one_nan ? last_of(f) + 1 : (uint64_t)f.top << f.mantissa | (uint64_t)1 << (f.mantissa - 1);
 }
+
+static uint64_t infinity_of(format f, bool negative) {
+    return f.one_nan ? nan_of(f) : signed_bits(f, negative, (uint64_t)f.top << f.mantissa);
+}
+
+uint64_t cr_float_infinity(cr_dtype dtype, bool negative) { return infinity_of(format_of(dtype), negative); }
+
+uint64_t cr_float_nan(cr_dtype dtype) { return nan_of(format_of(dtype)); }
 
 #ifndef CURED_SUM_ALONE
 uint64_t cr_float_negative_zero(cr_dtype dtype) { return signed_bits(format_of(dtype), true, 0); }
 #endif
 
-uint64_t cr_round_short(cr_dtype dtype, bool negative, unsigned __int128 magnitude, int exponent, bool sticky) {
-    format f = format_of(dtype);
+static inline uint64_t round_as(format f, bool negative, unsigned __int128 magnitude, int exponent, bool sticky) {
     if (magnitude == 0) return 0;
     /* The unit of the result: the type's lowest bit, or 2^-mantissa of the number's leading bit. */
     const uint64_t upper = (uint64_t)(magnitude >> 64);
@@ -70,7 +70,7 @@ uint64_t cr_round_short(cr_dtype dtype, bool negative, unsigned __int128 magnitu
     int unit = lead - f.mantissa;
     int lowest = 1 - f.bias - f.mantissa;
     if (unit < lowest) unit = lowest;
-    if (lead > f.bias + f.one_nan) return cr_float_infinity(dtype, negative);
+    if (lead > f.bias + f.one_nan) return infinity_of(f, negative);
 
     uint64_t kept, half = 0;
     if (unit > exponent) {
@@ -86,7 +86,12 @@ uint64_t cr_round_short(cr_dtype dtype, bool negative, unsigned __int128 magnitu
     if (half && (sticky || (kept & 1))) kept++;
     /* kept may be 2^(mantissa+1) now; adding it to the field below carries into the exponent, up to infinity. */
     uint64_t field = (uint64_t)(unit - lowest), bits = (field << f.mantissa) + kept;
-    return f.one_nan && bits > last_of(f) ? cr_float_nan(dtype) : signed_bits(f, negative, bits);
+    return f.one_nan && bits > last_of(f) ? nan_of(f) : signed_bits(f, negative, bits);
+}
+
+uint64_t cr_round_short(cr_dtype dtype, bool negative, unsigned __int128 magnitude, int exponent, bool sticky) {
+    if (dtype == CR_F64) return round_as(format_of(CR_F64), negative, magnitude, exponent, sticky); /* the usual one */
+    return round_as(format_of(dtype), negative, magnitude, exponent, sticky);
 }
 
 uint64_t cr_round(cr_dtype dtype, bool negative, cr_big *magnitude, int exponent, bool sticky) {

@@ -35,11 +35,10 @@ enum { SHELF = 64 }; /* values that are made together */
 struct answers {
     const cr_cl_cuda_ask *ask;
     cured_values **values;
-    /* Of the last type that was asked about: whether all ops take numbers, and their shares. */
+    /* Of the last type that was asked about: whether all ops have rules. */
     cr_dtype dtype;
     bool by_number;
-    cr_finish_opts shares[CURED_MAX_OPS];
-    uint32_t needs[CURED_MAX_OPS];
+    cr_number_rule rules[CURED_MAX_OPS];
 };
 
 /* The values of an array, which are made with its neighbours'; NULL without memory. */
@@ -59,22 +58,20 @@ static void answer(void *user, size_t number, const cr_partial *partial) {
 static void look_at_type(struct answers *a, cr_dtype dtype) {
     a->dtype = dtype;
     a->by_number = true;
-    for (size_t k = 0; k < a->ask->of->op_count && a->by_number; k++) {
-        a->by_number = cr_number_takes(a->ask->ops[k], dtype);
-        a->needs[k] = cr_op_needs(a->ask->ops[k], dtype);
-        a->shares[k] = cr_finish_share(a->ask->ops[k], dtype, &a->ask->finish, NULL);
-    }
+    for (size_t k = 0; k < a->ask->of->op_count && a->by_number; k++)
+        a->by_number = cr_number_rule_make(&a->rules[k], a->ask->ops[k], dtype, &a->ask->finish);
 }
 
 static bool answer_numbers(void *user, size_t number, const cr_number *sums) {
     struct answers *a = user;
     const cured_cuda_array *array = &a->ask->of->arrays[number];
-    cr_value value;
     if (a->dtype != (cr_dtype)array->dtype) look_at_type(a, (cr_dtype)array->dtype);
     cured_values *values = a->by_number ? values_of(a, number) : NULL;
     for (size_t k = 0; k < a->ask->of->op_count && values != NULL; k++) {
-        cr_number_finish(&sums[cr_sum_of(a->needs[k])], array->count, a->ask->ops[k], &a->shares[k], &value);
-        cr_cl_value_set(cr_cl_values_at(values, k), &value, (uint8_t)array->dtype);
+        const cr_number_rule *rule = &a->rules[k];
+        const uint64_t bits = cr_number_answer(rule, &sums[rule->at], array->count);
+        cr_cl_value_set_bits(cr_cl_values_at(values, k), (uint8_t)a->ask->ops[k], (uint8_t)rule->result, bits,
+                             (uint8_t)array->dtype);
     }
     return values != NULL;
 }

@@ -53,7 +53,8 @@ static cr_status make_pack(cr_room *room, cr_error *error) {
 }
 
 static bool is_small(const cr_gpu_fold *fold) {
-    return fold->n <= CR_GPU_PACK_BYTES / cr_dtype_size(fold->dtype) && (fold->families & ~CR_GPU_PACK_FAMILIES) == 0;
+    return fold->n <= CR_GPU_PACK_BYTES && fold->n * cr_dtype_size(fold->dtype) <= CR_GPU_PACK_BYTES &&
+           (fold->families & ~CR_GPU_PACK_FAMILIES) == 0;
 }
 
 /* ---- The pack ---- */

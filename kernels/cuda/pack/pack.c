@@ -13,12 +13,14 @@
 #include "kernels/core/prod.h"
 #include "kernels/cuda/plan/fold.h"
 
+enum { AHEAD = 16 }; /* units */
+
 static bool is_float(const cr_gpu_fold *fold) { return cr_dtype_kind(fold->dtype) == CR_KIND_FLOAT; }
 
 /* Elements of a unit. */
 static uint64_t unit_elements(const cr_gpu_fold *fold, uint32_t family) {
     if (family == CR_FAM_PROD && is_float(fold)) return CR_PROD_BLOCK;
-    return CR_PACK_UNIT_BYTES / cr_dtype_size(fold->dtype);
+    return CR_PACK_UNIT_BYTES >> __builtin_ctzll(cr_dtype_size(fold->dtype));
 }
 
 static uint32_t units_of(const cr_gpu_fold *fold, uint32_t family) {
@@ -46,8 +48,48 @@ uint32_t cr_pack_units(const cr_gpu_fold *fold) {
     return units;
 }
 
+static cr_pack_unit unit_of(const cr_pack *pack, const cr_gpu_fold *fold, uint32_t family, uint64_t offset, uint64_t n) {
+    const uint32_t wants = fold->wants ? fold->wants & CR_WANTS_ALL : CR_WANTS_ALL;
+    return (cr_pack_unit){.data = (uint64_t)(uintptr_t)fold->data + offset,
+                          .n = (uint16_t)n,
+                          .dtype = (uint8_t)fold->dtype,
+                          .family = (uint8_t)((uint32_t)__builtin_ctz(family) | wants << CR_PACK_WANTS),
+                          .more = pack->more_count};
+}
+
+_Static_assert(CR_FAM_ALL < 1 << CR_PACK_FAMILIES, "a fold has more families than there is room for");
+
+/* What folds like this one, of a unit for each family, have alike: lists are of many. */
+static void look_at(cr_pack *pack, const cr_gpu_fold *fold) {
+    size_t k = 0;
+    pack->few.dtype = fold->dtype;
+    pack->few.families = fold->families;
+    pack->few.most = UINT64_MAX;
+    for (uint32_t left = fold->families; left != 0; left &= left - 1, k++) {
+        const uint64_t step = unit_elements(fold, left & -left);
+        if (step < pack->few.most) pack->few.most = step;
+        pack->few.more[k] = more_of(fold, left & -left);
+    }
+}
+
+/* Adds one that has a unit for each family. */
+static bool add_few(cr_pack *pack, const cr_gpu_fold *fold, uint32_t *first) {
+    uint32_t units = 0, more = 0;
+    for (uint32_t left = fold->families; left != 0; left &= left - 1) more += pack->few.more[units++];
+    if (units > pack->room - pack->count || more > pack->more_room - pack->more_count) return false;
+    *first = pack->count;
+    units = 0;
+    for (uint32_t left = fold->families; left != 0; left &= left - 1) {
+        pack->units[pack->count++] = unit_of(pack, fold, left & -left, 0, fold->n);
+        pack->more_count += pack->few.more[units++];
+    }
+    return true;
+}
+
 bool cr_pack_add(cr_pack *pack, const cr_gpu_fold *fold, uint32_t *first) {
     uint32_t units = 0, more = 0;
+    if (pack->few.dtype != fold->dtype || pack->few.families != fold->families) look_at(pack, fold);
+    if (fold->n - 1 < pack->few.most) return add_few(pack, fold, first);
     for (uint32_t left = fold->families; left != 0; left &= left - 1) {
         const uint32_t own = units_of(fold, left & -left);
         units += own;
@@ -55,17 +97,12 @@ bool cr_pack_add(cr_pack *pack, const cr_gpu_fold *fold, uint32_t *first) {
     }
     if (units > pack->room - pack->count || more > pack->more_room - pack->more_count) return false;
     *first = pack->count;
-    const uint32_t wants = fold->wants ? fold->wants & CR_WANTS_ALL : CR_WANTS_ALL;
     for (uint32_t left = fold->families; left != 0; left &= left - 1) {
-        const uint32_t family = left & -left, number = (uint32_t)__builtin_ctz(left), own = more_of(fold, family);
+        const uint32_t family = left & -left, own = more_of(fold, family);
         const uint64_t step = unit_elements(fold, family), size = cr_dtype_size(fold->dtype);
         for (uint64_t at = 0; at < fold->n; at += step) {
-            uint64_t n = fold->n - at < step ? fold->n - at : step;
-            pack->units[pack->count++] = (cr_pack_unit){.data = (uint64_t)(uintptr_t)fold->data + at * size,
-                                                        .n = (uint16_t)n,
-                                                        .dtype = (uint8_t)fold->dtype,
-                                                        .family = (uint8_t)(number | wants << CR_PACK_WANTS),
-                                                        .more = pack->more_count};
+            const uint64_t n = fold->n - at < step ? fold->n - at : step;
+            pack->units[pack->count++] = unit_of(pack, fold, family, at * size, n);
             pack->more_count += own;
         }
     }
@@ -105,6 +142,7 @@ static uint64_t look(const uint64_t *word) {
 bool cr_pack_done(cr_pack *pack) {
     for (; pack->there < pack->launched; pack->there++) {
         const uint64_t *word = pack->found + (size_t)pack->there * CR_PACK_WORDS;
+        __builtin_prefetch(word + (size_t)AHEAD * CR_PACK_WORDS); /* the GPU wrote them: they are in no cache */
         for (int i = 0; i < CR_PACK_WORDS; i++)
             if (!(look(&word[i]) & CR_PACK_THERE)) return false;
     }
@@ -166,7 +204,7 @@ static bool take_number(const found *f, cr_sum_at at, cr_dtype dtype, cr_number 
     for (; level < 3 && (f->word[level] != 0 || level < 2); level++) {
         const __int128 beyond = value >> (126 - step);
         if (beyond != 0 && beyond != -1) return false;
-        value = value * ((__int128)1 << step) + (int64_t)f->word[level];
+        value = (__int128)((unsigned __int128)value << step) + (int64_t)f->word[level];
     }
     x->negative = value < 0;
     x->magnitude = value < 0 ? -(unsigned __int128)value : (unsigned __int128)value;
@@ -176,7 +214,7 @@ static bool take_number(const found *f, cr_sum_at at, cr_dtype dtype, cr_number 
 
 bool cr_pack_numbers(const cr_pack *pack, const cr_gpu_fold *fold, uint32_t first, cr_number *sums) {
     if (!is_float(fold) || (fold->families & ~(uint32_t)CR_FAM_KNOWN_SUMS) != 0 || fold->n == 0) return false;
-    if (fold->n > CR_PACK_UNIT_BYTES / cr_dtype_size(fold->dtype)) return false;
+    if (fold->n > CR_PACK_UNIT_BYTES || fold->n * cr_dtype_size(fold->dtype) > CR_PACK_UNIT_BYTES) return false;
     for (uint32_t left = fold->families; left != 0; left &= left - 1) {
         const cr_sum_at at = cr_sum_of(left & -left);
         const found f = read_unit(pack, first++);

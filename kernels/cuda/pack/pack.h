@@ -26,6 +26,7 @@ enum {
     CR_PACK_SPECIALS = 3, /* NaNs, +inf, -inf: before the limbs of a sum whose magnitudes lie too far apart */
     CR_PACK_BIAS = 2048,  /* added to the exponent of a sum's first anchor */
     CR_PACK_WANTS = 4,
+    CR_PACK_FAMILIES = 16, /* that a fold may have */
     CR_PACK_NOWHERE = 0x1fff, /* the place of what is not in a unit */
 };
 
@@ -59,6 +60,12 @@ typedef struct cr_pack {
     uint64_t *found, *more;
     uint32_t room, more_room; /* units, words */
     uint32_t count, more_count, launched, there;
+    struct {
+        cr_dtype dtype;
+        uint32_t families;
+        uint64_t most;                   /* elements; 0: of no fold */
+        uint32_t more[CR_PACK_FAMILIES]; /* words set aside, by families */
+    } few;                               /* folds like the last one that had a unit for each family */
 } cr_pack;
 
 /* Words of memory for so many units and words set aside. */
