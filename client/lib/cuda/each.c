@@ -121,7 +121,8 @@ cured_status cured_cuda_partial_each(const cured_cuda_ask *of, cured_cuda_found 
     p->user = user;
     p->first = ask.unplaced ? CR_UNPLACED : ask.first;
     p->packing.code = CR_OK;
-    if (fold_each(&ask, true, &(cr_caller_told){tell, NULL, p}, &e) == CR_OK && p->packing.code != CR_OK) e = p->packing;
+    if (fold_each(&ask, true, &(cr_caller_told){tell, NULL, p}, &e) == CR_OK && p->packing.code != CR_OK)
+        e = p->packing;
     free(p);
     return cr_cl_give(error, &e, 0);
 }

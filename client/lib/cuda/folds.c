@@ -79,8 +79,7 @@ static cr_status fold_in_order(cr_cl_cuda_folds *folds, const cr_cl_cuda_ask *as
     }
     begin(folds, folds->whole);
     const cr_caller_told told = {found, NULL, folds->whole};
-    const cr_status status =
-        count != 0 ? folds->api->each(list, count, ask->of->stream, &told, error) : CR_OK;
+    const cr_status status = count != 0 ? folds->api->each(list, count, ask->of->stream, &told, error) : CR_OK;
     free(list);
     return status;
 }

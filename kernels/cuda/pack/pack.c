@@ -48,7 +48,8 @@ uint32_t cr_pack_units(const cr_gpu_fold *fold) {
     return units;
 }
 
-static cr_pack_unit unit_of(const cr_pack *pack, const cr_gpu_fold *fold, uint32_t family, uint64_t offset, uint64_t n) {
+static cr_pack_unit unit_of(const cr_pack *pack, const cr_gpu_fold *fold, uint32_t family, uint64_t offset,
+                            uint64_t n) {
     const uint32_t wants = fold->wants ? fold->wants & CR_WANTS_ALL : CR_WANTS_ALL;
     return (cr_pack_unit){.data = (uint64_t)(uintptr_t)fold->data + offset,
                           .n = (uint16_t)n,

@@ -26,7 +26,7 @@ enum {
     CR_PACK_SPECIALS = 3, /* NaNs, +inf, -inf: before the limbs of a sum whose magnitudes lie too far apart */
     CR_PACK_BIAS = 2048,  /* added to the exponent of a sum's first anchor */
     CR_PACK_WANTS = 4,
-    CR_PACK_FAMILIES = 16, /* that a fold may have */
+    CR_PACK_FAMILIES = 16,    /* that a fold may have */
     CR_PACK_NOWHERE = 0x1fff, /* the place of what is not in a unit */
 };
 
