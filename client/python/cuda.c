@@ -167,8 +167,28 @@ static PyObject *run_whole(cr_py_request *r, const cured_cuda_ask *ask) {
     return run_values(r, ask);
 }
 
+/* The answers that tell where there are only NaNs: an op's own; those of min for a range, which is a NaN of infinities, too. To be freed
+ * unless they are the op's own; NULL with an exception. */
+static void *telling(const cr_py_request *r, const cured_cuda_ask *ask, size_t i, uint64_t count, cr_op *op) {
+    static const cured_op least = CURED_OP_MIN;
+    cured_cuda_ask one = *ask;
+    cured_error error;
+    if (cr_op_term((cr_op)r->ops[i]) != CR_TERM_RANGE) return r->pointers[i];
+    void *values = PyMem_Calloc(count + 1, cr_dtype_size((cr_dtype)r->input.dtype));
+    if (values == NULL) return PyErr_NoMemory();
+    *op = CR_OP_MIN;
+    one.ops = &least;
+    one.op_count = 1;
+    PyThreadState *thread = PyEval_SaveThread();
+    const cured_status status = cured_cuda_reduce_axis(&one, &values, &error);
+    PyEval_RestoreThread(thread);
+    if (status == CURED_OK) return values;
+    PyMem_Free(values);
+    return failed(&error);
+}
+
 /* Why an op's answers of only NaNs, which are skipped, are not there; false with an exception. */
-static bool note_lacking(cr_py_request *r, size_t i) {
+static bool note_lacking(cr_py_request *r, const cured_cuda_ask *ask, size_t i) {
     const cr_finish_opts opts = finish_of(r);
     const bool some = r->offsets != NULL || r->keys != NULL || r->input.is_masked; /* elements are an output's */
     const uint64_t n = r->offsets != NULL ? r->plan.count : r->plan.axis.n,
@@ -183,8 +203,12 @@ static bool note_lacking(cr_py_request *r, size_t i) {
         PyErr_NoMemory();
         return false;
     }
-    cr_axis_mark(op, (cr_dtype)r->input.dtype, &opts, 0, count, r->pointers[i], status, &missing);
+    cr_op of = op;
+    void *values = telling(r, ask, i, count, &of);
+    if (values != NULL) cr_axis_mark(of, (cr_dtype)r->input.dtype, &opts, 0, count, values, status, &missing);
+    if (values != r->pointers[i]) PyMem_Free(values);
     PyMem_Free(status);
+    if (values == NULL) return false;
     if (cr_axis_say(&missing, op, cr_axis_dtype(op, (cr_dtype)r->input.dtype, &opts), n, some, count, &error) == CR_OK)
         return true;
     raised.code = (cured_status)error.code;
@@ -232,7 +256,7 @@ static PyObject *run_axis(cr_py_request *r, const cured_cuda_ask *ask) {
         return failed(&error);
     }
     for (size_t i = 0; i < r->op_count; i++)
-        if (r->lacking[i] == NULL && !note_lacking(r, i)) return NULL;
+        if (r->lacking[i] == NULL && !note_lacking(r, ask, i)) return NULL;
     return cr_py_answer_arrays(r);
 }
 

@@ -28,16 +28,24 @@ typedef struct by_key {
 } by_key;
 
 static size_t draw_ops(cured_dtype dtype, cured_op *ops) {
-    static const cured_op all[] = {CURED_OP_SUM,           CURED_OP_MEAN,    CURED_OP_NORM1, CURED_OP_COUNT,
-                                   CURED_OP_COUNT_NONZERO, CURED_OP_ANY,     CURED_OP_ALL,   CURED_OP_COUNT_NAN,
-                                   CURED_OP_COUNT_INF,     CURED_OP_SUMSQ,   CURED_OP_NORM2, CURED_OP_MIN,
-                                   CURED_OP_MAX,           CURED_OP_NORMINF, CURED_OP_VAR,   CURED_OP_STD};
-    const bool floats = cr_dtype_kind((cr_dtype)dtype) == CR_KIND_FLOAT;
+    enum { ANY = 1, FLOATS = 2, INTEGERS = 4 };
+    static const struct {
+        cured_op op;
+        int of;
+    } all[] = {{CURED_OP_SUM, ANY},         {CURED_OP_MEAN, ANY},          {CURED_OP_NORM1, ANY},
+               {CURED_OP_COUNT, ANY},       {CURED_OP_COUNT_NONZERO, ANY}, {CURED_OP_ANY, ANY},
+               {CURED_OP_ALL, ANY},         {CURED_OP_MIN, ANY},           {CURED_OP_MAX, ANY},
+               {CURED_OP_NORMINF, ANY},     {CURED_OP_ARGMIN, ANY},        {CURED_OP_ARGMAX, ANY},
+               {CURED_OP_PTP, ANY},         {CURED_OP_COUNT_NAN, FLOATS},  {CURED_OP_COUNT_INF, FLOATS},
+               {CURED_OP_SUMSQ, FLOATS},    {CURED_OP_NORM2, FLOATS},      {CURED_OP_VAR, FLOATS},
+               {CURED_OP_STD, FLOATS},      {CURED_OP_PROD, INTEGERS},     {CURED_OP_BIT_AND, INTEGERS},
+               {CURED_OP_BIT_OR, INTEGERS}, {CURED_OP_BIT_XOR, INTEGERS}};
+    const int of = cr_dtype_kind((cr_dtype)dtype) == CR_KIND_FLOAT ? ANY | FLOATS : ANY | INTEGERS;
     const size_t there = sizeof all / sizeof all[0];
     size_t count = 0;
     for (size_t k = 0; k < there && count < OPS; k++)
-        if (caller_draw(5) == 0 && (floats || k < 7 || (k > 10 && k < 14))) ops[count++] = all[k];
-    if (count == 0) ops[count++] = all[caller_draw(7)];
+        if (caller_draw(5) == 0 && (all[k].of & of) != 0) ops[count++] = all[k].op;
+    if (count == 0) ops[count++] = all[caller_draw(13)].op;
     return count;
 }
 
@@ -80,8 +88,14 @@ static uint64_t cell_of(const by_key *b, uint64_t i) {
     return key < b->keys.groups ? key * b->keys.columns + i % b->keys.columns : UINT64_MAX;
 }
 
-/* Where each cell's elements begin, gathered in `all`. */
-static void gather(const by_key *b, uint8_t *all, uint64_t *from) {
+/* What an index says of element i, which is of a cell. */
+static uint64_t index_of(const by_key *b, uint64_t i) {
+    if (b->offsets.dtype != CR_DTYPE_NONE) return i - cr_offsets_at(&b->offsets, cell_of(b, i));
+    return b->keys.dtype == CR_DTYPE_NONE ? i / b->by.inner % b->by.n : i / b->keys.columns;
+}
+
+/* Where each cell's elements begin, gathered in `all`, and what indices say of them. */
+static void gather(const by_key *b, uint8_t *all, uint64_t *indices, uint64_t *from) {
     const size_t size = cured_dtype_size(b->dtype);
     const uint64_t cells = cr_keys_answers(&b->keys);
     memset(from, 0, (cells + 2) * sizeof from[0]);
@@ -90,7 +104,9 @@ static void gather(const by_key *b, uint8_t *all, uint64_t *from) {
     for (uint64_t g = 2; g < cells + 2; g++) from[g] += from[g - 1];
     for (uint64_t i = 0; i < b->n; i++) {
         const uint64_t cell = cell_of(b, i);
-        if (cell < cells) memcpy(all + from[cell + 1]++ * size, b->host + i * size, size);
+        if (cell >= cells) continue;
+        indices[from[cell + 1]] = index_of(b, i);
+        memcpy(all + from[cell + 1]++ * size, b->host + i * size, size);
     }
 }
 
@@ -99,29 +115,37 @@ static bool compare(const by_key *b, const cured_options *options, void *const *
     static cr_partial partial;
     const size_t size = cured_dtype_size(b->dtype);
     const uint64_t cells = cr_keys_answers(&b->keys);
-    const cr_finish_opts finish = {.nan = (cr_nan_policy)options->nan, .result_dtype = (cr_dtype)options->result_dtype};
+    const cr_finish_opts finish = {.nan = (cr_nan_policy)options->nan,
+                                   .overflow = (cr_overflow)options->overflow,
+                                   .result_dtype = (cr_dtype)options->result_dtype};
     uint8_t *all = malloc(b->n * size + 1);
+    uint64_t *indices = malloc((b->n + 1) * sizeof indices[0]);
     uint64_t *from = malloc((cells + 2) * sizeof from[0]);
     uint32_t families = 0;
     cr_error error;
     bool right = true;
     *lacks = false;
     for (size_t k = 0; k < b->op_count; k++) families |= cr_op_needs((cr_op)b->ops[k], (cr_dtype)b->dtype);
-    gather(b, all, from);
+    gather(b, all, indices, from);
     for (uint64_t g = 0; g < cells; g++) {
         cr_partial_init(&partial, (cr_dtype)b->dtype, families);
         cr_cpu_fold(&partial, all + from[g] * size, from[g + 1] - from[g], 0);
         for (size_t k = 0; k < b->op_count; k++) {
             const cr_finish_opts own = cr_finish_share((cr_op)b->ops[k], (cr_dtype)b->dtype, &finish, NULL);
             const size_t each = cr_dtype_size(cr_axis_dtype((cr_op)b->ops[k], (cr_dtype)b->dtype, &own));
-            uint8_t value[16];
+            uint8_t value[16] = {0};
             const bool fits = cr_axis_store(&partial, (cr_op)b->ops[k], &own, g, value, &error) == CR_OK;
+            uint64_t place;
+            memcpy(&place, value, sizeof place);
+            if (fits && cr_op_is_index((cr_op)b->ops[k]) && place != UINT64_MAX)
+                memcpy(value, &indices[from[g] + place], sizeof place);
             caller_run.checks++;
             *lacks |= !fits;
             right = right && (!fits || memcmp(value, (const uint8_t *)answers[k] + g * each, each) == 0);
         }
     }
     free(all);
+    free(indices);
     free(from);
     return right;
 }
@@ -309,6 +333,8 @@ void caller_check_keys(void) {
     caller_cuda(
         cudaMemcpy(caller_run.device + b.offset, b.host, b.n * cured_dtype_size(b.dtype), cudaMemcpyHostToDevice),
         "copy");
+    for (size_t k = 0; k < b.op_count; k++)
+        if (b.ops[k] == CURED_OP_PROD && caller_draw(2)) options.overflow = CURED_OVERFLOW_WRAP;
     place_beside(&b, &options, &keys, &offsets, &mask, &axis);
     caller_cuda(cudaDeviceSynchronize(), "synchronize"); /* streams that do not wait for the legacy one read it, too */
     const cured_cuda_array array = {caller_run.device + b.offset, b.n, b.dtype};

@@ -13,8 +13,9 @@ from test_cuda_ways import new_stream
 
 FLOATS, INTEGERS = ("f2", "f4", "f8"), "? u1 i1 u2 i2 u4 i4 u8 i8".split()
 EXTREMA, COUNTS, SUMS = "min,max,norminf", "count,count_nonzero,any,all", "sum,mean,norm1"
-OF_FLOATS = (EXTREMA, COUNTS + ",count_nan,count_inf", SUMS, "sumsq,norm2,var,std", "sum,max,var,count")
-OF_INTEGERS = (EXTREMA, COUNTS, SUMS, "sum,max,count")
+INDICES, BITS = "argmin,argmax,ptp", "bit_and,bit_or,bit_xor"
+OF_FLOATS = (EXTREMA, COUNTS + ",count_nan,count_inf", SUMS, "sumsq,norm2,var,std", "sum,max,var,count", INDICES, "argmax,min,sum,count")
+OF_INTEGERS = (EXTREMA, COUNTS, SUMS, "sum,max,count", INDICES, BITS, "prod,count", "argmin,bit_or,prod,sum")
 N = 3000
 OFFSETS = numpy.sort(numpy.random.default_rng(5).integers(7, N - 5, 60))
 
@@ -117,24 +118,25 @@ class Cells(Case):
             for n in (0, 1, 31, 3000):
                 a = random((n,), dtype)
                 for about, m in masks(n, n):
-                    for ops in ("min", "max,sum,count", EXTREMA):
+                    for ops in ("min", "max,sum,count", EXTREMA, "argmax", INDICES + ",min,mean") + (() if dtype in FLOATS else (BITS, "prod,sum")):
                         self.same(a, ops, (about, n), where=m)
                         self.same(a, ops, (about, n), where=m, axis=0, keepdims=True)
                         if dtype in FLOATS:
                             self.same(a, ops, (about, n), where=m, nan="skip")
         a = numpy.full(50, numpy.nan, "f4")
         for more in ({}, {"nan": "skip"}):
-            self.same(a, "min,max,norminf,sum", where=numpy.arange(50) % 2 == 0, **more)
-            self.same(a, "min,max", offsets=numpy.array([0, 20, 50]), **more)
+            for ops in ("min,max,norminf,sum", INDICES):
+                self.same(a, ops, where=numpy.arange(50) % 2 == 0, **more)
+                self.same(a, ops, offsets=numpy.array([0, 20, 50]), **more)
 
     def test_out(self):
         """Sums and counts go straight to tensors; extrema, which may lack a value, by way of the host."""
         a, m = array("f4", (50, 60)), next(masks((50, 60)))[1]
         flat, mask, keys = a.reshape(-1), m.reshape(-1), numpy.arange(N) % 9
-        for op, dtype in (("sum", "f8"), ("mean", "f8"), ("count", "u8"), ("max", "f4"), ("var", "f8")):
+        for op, dtype in (("sum", "f8"), ("mean", "f8"), ("count", "u8"), ("max", "f4"), ("var", "f8"), ("argmin", "u8"), ("ptp", "f8")):
             call = getattr(cured, op)
             for x, more in ((a, {"axis": 0, "where": m}), (a, {"axis": 1, "where": m}), (flat, {"offsets": OFFSETS, "where": mask}),
-                            (flat, {"keys": keys, "groups": 9, "where": mask}), (flat, {"where": mask})):
+                            (flat, {"keys": keys, "groups": 9, "where": mask}), (flat, {"where": mask})) + (((a, {"axis": 1}), (flat, {})) if op == "ptp" else ()):
                 want = numpy.asarray(call(x, **more), dtype)
                 for out in (Tensor(numpy.zeros(want.shape, dtype)), numpy.zeros(want.shape, dtype)):
                     self.assertIs(out, call(Tensor(x), out=out, **there(more)))
@@ -147,15 +149,62 @@ class Cells(Case):
         """Functions that ask for several ops, and lists, under a mask; what they ask that no kernel has is refused."""
         a, m = array("f4", (50, 60)), next(masks((50, 60)))[1]
         for call in (lambda x, where: cured.minmax(x, where=where), lambda x, where: cured.nanmax(x, where=where),
+                     lambda x, where: cured.describe(x, where=where), lambda x, where: cured.describe(x, axis=0, where=where),
+                     lambda x, where: cured.describe(x, axis=(0, 1), where=where), lambda x, where: cured.ptp(x, where=where),
+                     lambda x, where: cured.nanargmin(x, axis=1, where=where), lambda x, where: cured.argmax(x, where=where),
                      lambda x, where: cured.reduce_each([x, x], "max,sum", where=where)[1]):
             self.assertEqual(outcome(lambda: call(a, m)), outcome(lambda: call(Tensor(a), Tensor(m))))
-        for call in (lambda x, where: cured.describe(x, where=where), lambda x, where: cured.describe(x, axis=0, where=where),
-                     lambda x, where: cured.ptp(x, where=where)):
-            with self.assertRaisesRegex(NotImplementedError, "no kernel for (argmin|ptp) of f32 under a mask"):
-                call(Tensor(a), Tensor(m))
         none, out = numpy.zeros(0, "f4"), Tensor(numpy.full((), 9.0))
         cured.sum(Tensor(none), where=Tensor(none > 0), out=out)
         self.assertEqual(0.0, out.host()[()])
+
+    def test_indices(self):
+        """The first of equals, of NaNs and of zeros of each sign; counted in the array, the segment, the rows of a key, along the axis."""
+        draw = numpy.random.default_rng(31)
+        for dtype in list(FLOATS) + INTEGERS:
+            for values in [[1], [0, 1], [3, 7, 7, 3]] + ([[0.0, -0.0], [numpy.nan, 1, 2], [numpy.nan], [-numpy.nan, -numpy.inf, numpy.inf]] if dtype in FLOATS else []):
+                a = draw.choice(numpy.array(values, dtype), N)
+                for nan in ("propagate", "skip") if dtype in FLOATS else ("propagate",):
+                    for more in ({"offsets": OFFSETS}, {"keys": draw.integers(0, 40, N), "groups": 41}, {"keys": numpy.arange(N) // 400, "groups": 8}, {"where": draw.random(N) < 0.1}):
+                        self.same(a, "argmin,argmax", (values, list(more)), nan=nan, **more)
+                    for axis in (0, 1, 2):
+                        self.same(a.reshape(10, 6, 50), INDICES, (values, axis), axis=axis, where=draw.random((10, 6, 50)) < 0.4, nan=nan)
+        rows = draw.choice(numpy.array([1, 2, 3], "i2"), (300, 10))
+        self.same(rows, "argmin,argmax,max", keys=draw.integers(0, 4, 300), groups=4)
+
+    def test_ranges(self):
+        """The greatest less the least, rounded once, of exponents that lie near and far."""
+        draw = numpy.random.default_rng(32)
+        for dtype in FLOATS:
+            a = array(dtype)
+            a[:2000] = random((2000,), dtype) * numpy.exp2(draw.integers(-14 if dtype == "f2" else -40, 1 if dtype == "f2" else 40, 2000)).astype(dtype)
+            for more in ({"offsets": OFFSETS}, {"offsets": numpy.arange(0, N + 1, 2)}, {"keys": draw.integers(0, 900, N), "groups": 900}):
+                for result in ({}, {"result_dtype": "f2"}, {"result_dtype": "f4"}):
+                    self.same(a, "ptp", (dtype, list(more)), **result, **more)
+            self.same(a.reshape(50, 60), "ptp,sum", axis=0)
+            self.same(a.reshape(50, 60), "ptp", axis=1, nan="skip")
+            self.same(numpy.array([1, 3 - 2**-9, -2**-14 * 3, 2**-24, numpy.inf, numpy.inf, -numpy.inf], dtype), "ptp", offsets=[0, 2, 3, 4, 6, 7, 7], nan="skip")
+        for dtype in INTEGERS:
+            for result in ({}, {"result_dtype": "i128"}, {"result_dtype": "f4"}):
+                self.same(array(dtype), "ptp", dtype, keys=numpy.arange(N) % 70, groups=70, **result)
+                self.same(array(dtype).reshape(50, 60), "ptp", dtype, axis=1, **result)
+
+    def test_products(self):
+        """Of integers: those that fit, those that do not, zeros that decide, and modulo 2^64."""
+        draw = numpy.random.default_rng(33)
+        for dtype in INTEGERS:
+            for values in [[1], [0, 1], [1, 1, 1, 1, 2], [1, 3, 1], [0, 5, 7, 101]] + ([[-1, 1], [-1, 1, 1, -2], [-3, 5]] if dtype[0] == "i" else []):
+                a = draw.choice(numpy.array(values).astype(dtype), N)
+                for wrap in ({}, {"overflow": "wrap"}):
+                    for more in ({"offsets": OFFSETS}, {"offsets": numpy.arange(0, N + 1, 20)}, {"keys": draw.integers(0, 60, N), "groups": 61},
+                                 {"where": draw.random(N) < 0.02}, {"where": draw.random(N) < 0.5}):
+                        self.same(a, "prod", (values, list(more), wrap), **wrap, **more)
+        a = numpy.array([-2**62, 2, -2**63, 1, 2**62, 2, 0, 2**62, 4, 3, 5], "i8")
+        for borders in ([0, 2], [2, 4], [4, 6], [4, 7], [7, 9], [9, 11], [0, 2, 2, 4, 7]):
+            self.same(a, "prod", borders, offsets=numpy.array(borders))
+        self.same(a, "prod", where=a > 2**40, result_dtype="u8")
+        for result in ("i4", "u1", "i8"):
+            self.same(a, "prod", result, where=numpy.arange(11) > 8, result_dtype=result)
 
     def test_views(self):
         a, m = array("f4"), next(masks(N))[1]
@@ -193,8 +242,7 @@ class Cells(Case):
                 with self.assertRaisesRegex(ValueError, words):
                     getattr(cured, op)(a, offsets=own, **more)
         f = Tensor(random((100,), "f4"))
-        for words, call in (("no kernel for argmax of i32 by offsets", lambda: cured.argmax(a, offsets=[0, 100])),
-                            ("no kernel for argmin of f32 under a mask", lambda: cured.argmin(f, where=m)),
+        for words, call in (("no kernel for prod of f32 by offsets", lambda: cured.prod(f, offsets=[0, 100])),
                             ("no kernel for prod of f32 under a mask", lambda: cured.prod(f, where=m)),
                             ("no kernel for sumsq of i32 by key", lambda: cured.sumsq(a, keys=Tensor(numpy.zeros(100, "i1")), groups=1, where=m)),
                             ("a partial of a CUDA tensor takes no mask", lambda: cured.partial(f, "sum", where=m)),

@@ -158,6 +158,7 @@ cr_status cr_cl_cuda_needs(const cr_cl_cuda_ask *ask, cr_dtype dtype, cr_needs *
                                                                 : CR_GEOMETRY_WHOLE,
                          .shape = ask->shape,
                          .second = ask->paired,
+                         .masked = ask->mask.kind != CR_MASK_NONE,
                          .rereads = ask->ranked,
                          .partial = ask->unplaced || ask->first != 0,
                          .unplaced = ask->unplaced,
@@ -289,11 +290,11 @@ void cr_cl_cuda_set_values(const cr_cl_cuda_ask *ask, size_t op_count, const cr_
                            const cr_cl_cuda_beside *beside, cured_values *values) {
     for (size_t k = 0; k < op_count; k++) {
         cr_value value;
-        cr_partial none;
-        const bool left = beside != NULL && !beside->has[k] && cr_cl_cuda_by_cells(ask, k);
-        const cr_partial *of = left ? cr_cl_cuda_no_elements(ask, beside, k, &none) : partial;
+        const cr_partial *of = beside != NULL && cr_cl_cuda_by_cells(ask, k) ? &beside->cells : partial;
         const cr_finish_opts own = cr_finish_share(ask->ops[k], (cr_dtype)of->dtype, &ask->finish, NULL);
-        if (beside == NULL || !beside->has[k])
+        if (beside != NULL && cr_cl_cuda_is_unfit(ask, beside, k))
+            value = (cr_value){.op = ask->ops[k], .error = beside->unfit};
+        else if (beside == NULL || !beside->has[k])
             cr_partial_finish(of, ask->ops[k], &own, &value);
         else
             cr_quantile_value(ask->ops[k], cr_axis_dtype(ask->ops[k], ask->dtype, &own), beside->bits[k], &value);

@@ -53,10 +53,12 @@ cr_status cr_cl_cuda_needs(const cr_cl_cuda_ask *ask, cr_dtype dtype, cr_needs *
 /* Under a mask, whether ops[k] goes by cells. */
 bool cr_cl_cuda_by_cells(const cr_cl_cuda_ask *ask, size_t k);
 
-/* Answers of a whole array that no partial has: of ops[k], where it has one, the bits. */
+/* Answers of a whole array that no fold makes: of ops[k], where it has one, the bits; and the partial of ops by cells. */
 typedef struct cr_cl_cuda_beside {
     uint64_t bits[CURED_MAX_OPS];
     bool has[CURED_MAX_OPS];
+    cr_partial cells;
+    cr_error unfit; /* why a product has no value */
 } cr_cl_cuda_beside;
 
 /* A partial's answers to ask's ops, of which there are op_count, and those beside it (NULL: there are none): ask's own arrays may be gone. */
@@ -65,11 +67,15 @@ void cr_cl_cuda_set_values(const cr_cl_cuda_ask *ask, size_t op_count, const cr_
 
 /* ranks.c: the answers of ask's ops by rank. Reads the arrays several times, and waits for each. */
 cr_status cr_cl_cuda_ranks(const cr_cl_cuda_ask *ask, cr_cl_cuda_beside *found, cr_error *error);
-/* cells.c: those of ops by cells; an extremum of no elements, or of skipped NaNs alone, is left out. Waits. */
+/* Whether ops[k] has no value, for it does not fit. */
+static inline bool cr_cl_cuda_is_unfit(const cr_cl_cuda_ask *ask, const cr_cl_cuda_beside *beside, size_t k) {
+    return beside->unfit.code != CR_OK && cr_op_term(ask->ops[k]) == CR_TERM_PRODUCT;
+}
+
+/* cells.c: the partial of which ask's ops by cells are finished, and no others. Waits. */
 cr_status cr_cl_cuda_cells(const cr_cl_cuda_ask *ask, cr_cl_cuda_beside *found, cr_error *error);
-/* For ops[k], which cells left out, a partial that says why. */
-const cr_partial *cr_cl_cuda_no_elements(const cr_cl_cuda_ask *ask, const cr_cl_cuda_beside *beside, size_t k,
-                                         cr_partial *none);
+/* Whether along an axis, or into device memory, an op has kernels by key alone. */
+bool cr_cl_cuda_needs_cells(const cr_cl_cuda_ask *ask);
 /* What the kernels by key are asked; to: where answers go in device memory. Without keys: of outputs along the axis. */
 cr_gpu_keys cr_cl_cuda_keys(const cr_cl_cuda_ask *ask, void *const *to);
 cr_gpu_axis cr_cl_cuda_axis(const cr_cl_cuda_ask *ask, void *const *to);

@@ -41,7 +41,8 @@ static bool needs_fold(const cr_cl_cuda_ask *ask, const cr_cl_cuda_beside *besid
 static cr_status answer_whole(const cr_cl_cuda_ask *ask, cr_cl_cuda_beside *beside, cr_partial *partial,
                               cr_error *error) {
     cr_cl_cuda_folds folds;
-    memset(beside, 0, sizeof *beside);
+    memset(beside->has, 0, sizeof beside->has);
+    beside->unfit.code = CR_OK;
     cr_status status = ask->ranked ? cr_cl_cuda_ranks(ask, beside, error) : CR_OK;
     if (status == CR_OK && ask->cells) status = cr_cl_cuda_cells(ask, beside, error);
     cr_partial_init(partial, ask->dtype, 0);
@@ -84,7 +85,8 @@ cured_status cured_cuda_start(const cured_cuda_ask *of, cured_cuda_call **call, 
     cr_status status = cr_cl_cuda_take(&c->ask, of, CR_CUDA_VALUES, &e);
     if (status == CR_OK && (c->ask.ranked || c->ask.cells))
         status = cr_fail(&e, CR_UNIMPLEMENTED,
-                         "ops: medians and quantiles, and extrema under a mask, are found in steps, each of which "
+                         "ops: medians and quantiles, and extrema, bits and products under a mask, are found in steps, "
+                         "each of which "
                          "waits: ask cured_cuda_reduce for them");
     if (status == CR_OK) status = cr_cl_cuda_folds_start(&c->folds, &c->ask, &e);
     if (status == CR_OK) {
@@ -167,16 +169,17 @@ static cr_status check_places(const cr_cl_cuda_ask *ask, void *const *to, bool d
 /* Of the one output that there is, as of a whole array. */
 static cr_status store_single(const cr_cl_cuda_ask *ask, void *const *results, cr_error *error) {
     cr_cl_cuda_beside beside;
-    cr_partial partial, none;
+    cr_partial partial;
     cr_status status = answer_whole(ask, &beside, &partial, error);
     for (size_t k = 0; k < ask->of->op_count && status == CR_OK; k++) {
         const cr_finish_opts own = cr_finish_share(ask->ops[k], ask->dtype, &ask->finish, NULL);
-        if (beside.has[k])
+        if (cr_cl_cuda_is_unfit(ask, &beside, k))
+            status = cr_fail(error, beside.unfit.code, "output 0: %s", beside.unfit.text);
+        else if (beside.has[k])
             memcpy(results[k], &beside.bits[k], cr_dtype_size(cr_axis_dtype(ask->ops[k], ask->dtype, &own)));
         else
-            status =
-                cr_axis_store(cr_cl_cuda_by_cells(ask, k) ? cr_cl_cuda_no_elements(ask, &beside, k, &none) : &partial,
-                              ask->ops[k], &own, 0, results[k], error);
+            status = cr_axis_store(cr_cl_cuda_by_cells(ask, k) ? &beside.cells : &partial, ask->ops[k], &own, 0,
+                                   results[k], error);
     }
     return status;
 }
@@ -193,7 +196,7 @@ static void answer_many(const cr_cl_cuda_ask *ask, void *const *results, void *c
     if (cr_cl_cuda_by_offsets(ask)) {
         const cr_gpu_segments segments = {axis, ask->offsets, ask->mask};
         ask->api->segments(&segments, ask->of->stream, results, state, error);
-    } else if (cr_cl_cuda_by_key(ask) || ask->mask.kind != CR_MASK_NONE) {
+    } else if (cr_cl_cuda_by_key(ask) || cr_cl_cuda_needs_cells(ask)) {
         const cr_gpu_keys keys = cr_cl_cuda_keys(ask, to);
         ask->api->keys(&keys, ask->of->stream, results, state, error);
     } else if (results != NULL) {

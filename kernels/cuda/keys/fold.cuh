@@ -76,9 +76,13 @@ template <class T, bool SHARED> struct cr_keys_fold {
         else cr_keys_add(plane(number, group), value);
     }
     CR_DEVICE void add(uint32_t group, const long long (&digit)[WORDS], uint32_t count, uint32_t nonzero) const {
+        if constexpr (T::JOINED) {
+            T::put(args, group, digit);
+        } else {
 #pragma unroll
-        for (int i = 0; i < T::DIGITS; i++) {
-            if (digit[i] != 0) add_word(i, group, digit[i]);
+            for (int i = 0; i < T::DIGITS; i++) {
+                if (digit[i] != 0) add_word(i, group, digit[i]);
+            }
         }
         if (args.at.count >= 0 && count != 0) add_count(args.at.count, group, count);
         if (args.at.nonzero >= 0 && nonzero != 0) add_count(args.at.nonzero, group, nonzero);
@@ -96,7 +100,11 @@ template <class T, bool SHARED> struct cr_keys_fold {
             }
         }
     }
-    /* An element's digits, zeros where they went elsewhere. */
+    /* The digits of element i, zeros where they went elsewhere. */
+    CR_DEVICE void digits_of(uint32_t group, Bits bits, uint64_t i, long long (&digit)[WORDS]) const {
+        if constexpr (T::PLACED) T::places(args, group, bits, i, digit);
+        else digits_of(group, bits, digit);
+    }
     CR_DEVICE void digits_of(uint32_t group, Bits bits, long long (&digit)[WORDS]) const {
 #pragma unroll
         for (int i = 0; i < WORDS; i++) digit[i] = 0;
@@ -122,11 +130,32 @@ template <class T, bool SHARED> struct cr_keys_fold {
         sum.warp_sum();
         return (long long)sum.word[0];
     }
+    CR_DEVICE static void join(long long (&own)[WORDS], const long long (&other)[WORDS]) {
+        if constexpr (T::JOINED) {
+            T::join(own, other);
+        } else {
+#pragma unroll
+            for (int i = 0; i < T::DIGITS; i++) own[i] = both(own[i], other[i]);
+        }
+    }
+    CR_DEVICE void join_warp() {
+        if constexpr (T::JOINED) {
+#pragma unroll 1
+            for (uint32_t far = CR_WARP / 2; far != 0; far /= 2) {
+                long long other[WORDS];
+#pragma unroll
+                for (int i = 0; i < WORDS; i++) other[i] = __shfl_xor_sync(CR_EVERYONE, run[i], far);
+                T::join(run, other);
+            }
+        } else {
+#pragma unroll
+            for (int i = 0; i < T::DIGITS; i++) run[i] = of_warp(run[i]);
+        }
+    }
     /* All lanes: what they have of the run, to its group. */
     CR_DEVICE void flush() {
         if (run_key != CR_KEYS_NOBODY) {
-#pragma unroll
-            for (int i = 0; i < T::DIGITS; i++) run[i] = of_warp(run[i]);
+            join_warp();
             const uint32_t count = args.at.count < 0 ? 0 : __reduce_add_sync(CR_EVERYONE, run_count);
             const uint32_t nonzero = args.at.nonzero < 0 ? 0 : __reduce_add_sync(CR_EVERYONE, run_nonzero);
             if (lane == 0) add(run_key, run, count, nonzero);
@@ -139,7 +168,7 @@ template <class T, bool SHARED> struct cr_keys_fold {
         run_key = key;
     }
     /* A tile whose keys are these two, or one. */
-    CR_DEVICE void go_on(uint32_t first, uint32_t last, const Bits (&bits)[U], const uint32_t (&keys)[U]) {
+    CR_DEVICE void go_on(uint32_t first, uint32_t last, uint64_t at, const Bits (&bits)[U], const uint32_t (&keys)[U]) {
         uint32_t count = 0, nonzero = 0;
         long long rest[WORDS];
         turn_to(first);
@@ -150,12 +179,9 @@ template <class T, bool SHARED> struct cr_keys_fold {
             if (keys[j] == CR_KEYS_NOBODY) continue;
             const bool mine = keys[j] == first;
             long long digit[WORDS];
-            digits_of(keys[j], bits[j], digit);
-#pragma unroll
-            for (int i = 0; i < T::DIGITS; i++) {
-                if (mine) run[i] = both(run[i], digit[i]);
-                else rest[i] = both(rest[i], digit[i]);
-            }
+            digits_of(keys[j], bits[j], at + lane + j * CR_WARP, digit);
+            if (mine) join(run, digit);
+            else join(rest, digit);
             run_count += mine;
             count += !mine;
             run_nonzero += mine && T::is_nonzero(bits[j]);
@@ -224,14 +250,14 @@ template <class T, bool SHARED> struct cr_keys_fold {
 #pragma unroll
         for (int j = 0; j < U; j++) few &= keys[j] == first || keys[j] == last;
         if (__all_sync(CR_EVERYONE, few)) {
-            go_on(first, last, bits, keys);
+            go_on(first, last, at, bits, keys);
             return;
         }
 #pragma unroll
         for (int j = 0; j < U; j++) {
             if (keys[j] == CR_KEYS_NOBODY) continue;
             long long digit[WORDS];
-            digits_of(keys[j], bits[j], digit);
+            digits_of(keys[j], bits[j], at + lane + j * CR_WARP, digit);
             add(keys[j], digit, 1, T::is_nonzero(bits[j]));
         }
     }

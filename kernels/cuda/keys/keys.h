@@ -52,6 +52,9 @@ typedef enum cr_keys_kind {
     CR_KEYS_SUM,
     CR_KEYS_SQUARE,  /* of floats */
     CR_KEYS_EXTREME, /* the window's digits are the greatest key and the greatest complement of one */
+    CR_KEYS_FIRSTS, /* behind a fold of CR_KEYS_EXTREME: the first element that is the greatest, and the first that is the least */
+    CR_KEYS_BITS,    /* of integers: which bits some have, which some have not, which an odd number of elements has */
+    CR_KEYS_PRODUCT, /* of integers */
     CR_KEYS_KINDS
 } cr_keys_kind;
 
@@ -79,6 +82,9 @@ typedef struct cr_keys_args {
     uint32_t copies;              /* of a group's words in shared memory; 0: it does not hold those of all groups */
     uint32_t limb_copies;         /* likewise, of its limbs */
     uint32_t dtype, size, kind;
+    uint32_t wraps;    /* CR_KEYS_PRODUCT: modulo 2^64 */
+    uint32_t wants;    /* CR_KEYS_FIRSTS, CR_KEYS_BITS: digits that an answer needs, a bit each */
+    uint64_t infinite; /* CR_KEYS_FIRSTS, of floats: the bits above which a magnitude is a NaN */
     cr_keys_planes at;
 } cr_keys_args;
 
@@ -88,7 +94,7 @@ typedef struct cr_keys_close_args {
     /* 0 before; becomes one more than the number of the first key outside or wrong offset, or, where none is, the key of an integer that does not fit or of an
      * extremum of no elements, as cr_axis_failure has it, with CR_KEYS_NO_VALUE: it is above 2^63 here. */
     unsigned long long *wrong;
-    cr_axis_args axis; /* skip, ddof, the answers and where failures go */
+    cr_axis_args axis; /* skip, ddof, wrap, the answers and where failures go */
 } cr_keys_close_args;
 enum { CR_KEYS_OUTSIDE_LOG2 = 32, CR_KEYS_NO_VALUE = 1 << 16 }; /* from 2^32 on `wrong` is a failure's */
 
@@ -101,11 +107,14 @@ uint64_t cr_keys_gpu_state(const cr_gpu_keys *keys);
 int cr_keys_gpu_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
                         unsigned long long *wrong, void *stream);
 
-/* Of fold.cu and close.cu. */
+/* Of fold.cu, close.cu and joined.cu. */
 int cr_keys_launch_check(const cr_keys_args *args, uint64_t elements, void *stream); /* of offsets */
 int cr_keys_launch_begin(const cr_keys_args *args, void *stream);
 int cr_keys_launch_fold(const cr_keys_args *args, void *stream);
 int cr_keys_launch_close(const cr_keys_close_args *args, void *stream);
+int cr_keys_launch_joined(const cr_keys_args *args, void *stream);       /* the fold of the last three kinds */
+int cr_keys_launch_places(const cr_keys_close_args *args, void *stream); /* closes indices and ranges of extrema */
+int cr_keys_launch_close_joined(const cr_keys_close_args *args, void *stream); /* closes bits and products */
 
 #ifdef __cplusplus
 }

@@ -5,12 +5,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "kernels/core/round.h"
 #include "kernels/cuda/keys/keys.h"
 
 enum {
-    PASSES = 4,
+    PASSES = 8,
     HEADS = 2,        /* of a state: of sums, and of squares beside them */
     ELEMENTS = 4096,  /* of a block, at least */
+    PLACES = 2,       /* planes behind those of extrema: the first element that is the greatest, and the least */
     FEW = 4,          /* of a group, on average, where it has a place in shared memory */
     TOP_OF_FOUR = 31, /* bits, so that a window of four digits has 127 */
 };
@@ -40,13 +42,19 @@ static bool is_summed(cr_dtype dtype) {
 static int32_t digits_of(cr_dtype dtype, uint32_t family) {
     const size_t size = cr_dtype_size(dtype);
     if (family == 0) return 0;
-    if (family == CR_FAM_EXTREMA) return 2;
+    if (family == CR_FAM_EXTREMA || family == CR_FAM_PROD) return 2;
+    if (family == CR_FAM_BITS) return 3;
     if (family == CR_FAM_SUMSQ) return size == 8 ? 4 : size == 4 ? 2 : 1;
     return size == 8 ? 2 : 1;
 }
 
 static bool answers(const cr_gpu_axis *axis, uint32_t k, pass p) {
     return is_count(axis, k) ? p.counts : needs_of(axis, k) != 0 && (needs_of(axis, k) & ~p.family) == 0;
+}
+
+/* Whether an op reads more of extrema than one of them. */
+static bool is_beyond(const cr_gpu_axis *axis, uint32_t k) {
+    return cr_op_is_index(axis->ops[k]) || cr_op_term(axis->ops[k]) == CR_TERM_RANGE;
 }
 
 static void add_sum(cr_keys_planes *at, cr_dtype dtype, uint32_t family) {
@@ -62,6 +70,26 @@ static cr_keys_planes squares_behind(const cr_keys_planes *sums, cr_dtype dtype)
     at.all = sums->all;
     add_sum(&at, dtype, CR_FAM_SUMSQ);
     return at;
+}
+
+/* Which elements are sought: bit 0: the greatest of each group, bit 1: the least. */
+static uint32_t places_of(const cr_gpu_axis *axis) {
+    uint32_t wants = 0;
+    for (uint32_t k = 0; k < axis->op_count; k++) {
+        wants |= cr_op_term(axis->ops[k]) == CR_TERM_GREATEST_INDEX ? 1 : 0;
+        wants |= cr_op_term(axis->ops[k]) == CR_TERM_LEAST_INDEX ? 2 : 0;
+    }
+    return wants;
+}
+
+/* The digits of bits that answers need. */
+static uint32_t bits_of(const cr_gpu_axis *axis) {
+    uint32_t wants = 0;
+    for (uint32_t k = 0; k < axis->op_count; k++) {
+        const cr_term term = cr_op_term(axis->ops[k]);
+        wants |= term == CR_TERM_BITS_OR ? 1 : term == CR_TERM_BITS_AND ? 2 : term == CR_TERM_BITS_XOR ? 4 : 0;
+    }
+    return wants;
 }
 
 /* Elements of a type that are no number have planes wherever an op may ask for them. */
@@ -83,6 +111,7 @@ static cr_keys_planes planes_of(const cr_gpu_axis *axis, pass p) {
         at.all += CR_KEYS_SPECIAL_PLANES;
     }
     if (p.family != 0) add_sum(&at, axis->dtype, p.family == MOMENTS ? CR_FAM_SUM : p.family);
+    if (p.family == CR_FAM_EXTREMA && places_of(axis) != 0) at.all += PLACES;
     return at;
 }
 
@@ -118,14 +147,19 @@ uint64_t cr_keys_gpu_state(const cr_gpu_keys *keys) {
 
 /* ---- What is taken ---- */
 
+static bool is_word(const cr_gpu_axis *axis, uint32_t k) {
+    const cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
+    const cr_dtype result = cr_axis_dtype(axis->ops[k], axis->dtype, &own);
+    return result == CR_I64 || result == CR_U64;
+}
+
 static bool takes_op(const cr_gpu_axis *axis, uint32_t k) {
     const cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
     const uint32_t needs = needs_of(axis, k);
     if (is_count(axis, k)) return !is_float(axis->dtype) || is_summed(axis->dtype);
-    if (cr_op_closing(axis->ops[k]) == CR_CLOSING_EXTREMA)
-        return (!is_float(axis->dtype) || is_summed(axis->dtype)) &&
-               (cr_op_wants(axis->ops[k]) & (CR_WANTS_ARGMIN | CR_WANTS_ARGMAX)) == 0 &&
-               cr_op_term(axis->ops[k]) != CR_TERM_RANGE;
+    if (cr_op_closing(axis->ops[k]) == CR_CLOSING_EXTREMA) return !is_float(axis->dtype) || is_summed(axis->dtype);
+    if (cr_op_closing(axis->ops[k]) == CR_CLOSING_BITS) return !is_float(axis->dtype);
+    if (cr_op_closing(axis->ops[k]) == CR_CLOSING_PRODUCT) return !is_float(axis->dtype) && is_word(axis, k);
     if (cr_op_closing(axis->ops[k]) != CR_CLOSING_SUMS) return false;
     if (!is_float(axis->dtype)) return needs == CR_FAM_SUM || needs == CR_FAM_SUMABS;
     return is_summed(axis->dtype) && is_float(cr_axis_dtype(axis->ops[k], axis->dtype, &own)) &&
@@ -157,11 +191,9 @@ cr_status cr_keys_gpu_takes(const cr_gpu_keys *keys, cr_error *error) {
     for (uint32_t k = 0; k < axis->op_count; k++)
         if (!takes_op(axis, k))
             return cr_fail(error, CR_UNIMPLEMENTED,
-                           "ops: the GPU has no kernel for %s of %s %s; it has sums, means, norm1, min, max, norminf "
-                           "and counts of "
-                           "f16, bf16, f32, f64 and integers, and sumsq, norm2, var and std of these floats: reduce a "
-                           "copy in host "
-                           "memory",
+                           "ops: the GPU has no kernel for %s of %s %s; it has sums, means, norm1, extrema, their "
+                           "indices and counts of f16, bf16, f32, f64 and integers, sumsq, norm2, var and std of these "
+                           "floats, and bits and prod of integers: reduce a copy in host memory",
                            cr_op_name(axis->ops[k]), cr_dtype_name(axis->dtype), way_of(keys));
     if (axis->shape.n >> CR_KEYS_MOST_LOG2 != 0)
         return cr_fail(error, CR_UNIMPLEMENTED,
@@ -220,6 +252,17 @@ static void find_source(cr_keys_args *args, const cr_gpu_keys *k) {
     args->source = by_offsets ? CR_KEYS_OFFSETS : quick ? CR_KEYS_GIVEN : CR_KEYS_ANY;
 }
 
+static uint32_t kind_of(uint32_t family) {
+    return family == 0                ? CR_KEYS_COUNTS
+           : family == CR_FAM_EXTREMA ? CR_KEYS_EXTREME
+           : family == CR_FAM_SUMSQ   ? CR_KEYS_SQUARE
+           : family == CR_FAM_BITS    ? CR_KEYS_BITS
+           : family == CR_FAM_PROD    ? CR_KEYS_PRODUCT
+                                      : CR_KEYS_SUM;
+}
+
+static bool is_joined(const cr_keys_args *args) { return args->kind > CR_KEYS_EXTREME; }
+
 static void lay_out(cr_keys_args *args, const cr_gpu_keys *k, uint32_t multiprocessors, pass p, uint8_t *state) {
     const uint64_t n = k->axis.shape.n, most = (uint64_t)(multiprocessors ? multiprocessors : 1) * CR_KEYS_BLOCKS;
     memset(args, 0, sizeof *args);
@@ -238,10 +281,9 @@ static void lay_out(cr_keys_args *args, const cr_gpu_keys *k, uint32_t multiproc
     args->absolute = p.family == CR_FAM_SUMABS;
     args->dtype = (uint32_t)k->axis.dtype;
     args->size = (uint32_t)cr_dtype_size(k->axis.dtype);
-    args->kind = p.family == 0                ? CR_KEYS_COUNTS
-                 : p.family == CR_FAM_EXTREMA ? CR_KEYS_EXTREME
-                 : p.family == CR_FAM_SUMSQ   ? CR_KEYS_SQUARE
-                                              : CR_KEYS_SUM;
+    args->kind = kind_of(p.family);
+    args->wraps = k->axis.finish.overflow == CR_OVERFLOW_WRAP;
+    args->wants = bits_of(&k->axis);
     args->at = planes_of(&k->axis, p);
     const uint64_t pieces = n / ELEMENTS + (n % ELEMENTS != 0), blocks = pieces < most ? pieces : most;
     args->per_block = blocks != 0 ? (pieces + blocks - 1) / blocks * ELEMENTS : 0;
@@ -249,9 +291,12 @@ static void lay_out(cr_keys_args *args, const cr_gpu_keys *k, uint32_t multiproc
     share(args);
 }
 
-/* The answers of a pass, some at a time. */
-static int answer(const cr_keys_args *fold, const cr_keys_planes *squares, const cr_gpu_keys *keys, pass p,
+/* The answers of a pass, some at a time; beyond: those that read extrema in another way. */
+static int answer(const cr_keys_args *fold, const cr_keys_planes *squares, const cr_gpu_keys *keys, pass p, bool beyond,
                   void *const *out, unsigned long long *wrong, void *stream) {
+    int (*const close)(const cr_keys_close_args *, void *) = beyond            ? cr_keys_launch_places
+                                                             : is_joined(fold) ? cr_keys_launch_close_joined
+                                                                               : cr_keys_launch_close;
     const cr_gpu_axis *axis = &keys->axis;
     cr_keys_close_args args = {.fold = *fold, .squares = *squares, .wrong = wrong};
     cr_axis_args *to = &args.axis;
@@ -259,10 +304,12 @@ static int answer(const cr_keys_args *fold, const cr_keys_planes *squares, const
     to->failure = (cr_axis_failure *)(void *)wrong;
     to->ddof = axis->finish.ddof;
     to->skip = axis->finish.nan == CR_NAN_SKIP;
+    to->wrap = fold->wraps;
     for (uint32_t k = 0; k < axis->op_count && failure == 0; k++) {
-        if (answers(axis, k, p)) to->out[to->out_count++] = cr_axis_out_of(axis, k, out[k]);
+        if (answers(axis, k, p) && is_beyond(axis, k) == beyond)
+            to->out[to->out_count++] = cr_axis_out_of(axis, k, out[k]);
         if (to->out_count < CR_AXIS_OUTS && k + 1 < axis->op_count) continue;
-        failure = cr_keys_launch_close(&args, stream);
+        if (to->out_count != 0 || !beyond) failure = close(&args, stream);
         to->out_count = 0;
     }
     return failure;
@@ -272,7 +319,22 @@ static int fold(const cr_keys_args *args, void *stream) {
     int failure = 0;
     if (args->n == 0 || (args->groups == 0 && args->source == CR_KEYS_OFFSETS)) return 0;
     if (args->kind == CR_KEYS_SUM || args->kind == CR_KEYS_SQUARE) failure = cr_keys_launch_begin(args, stream);
-    return failure == 0 ? cr_keys_launch_fold(args, stream) : failure;
+    if (failure != 0) return failure;
+    return is_joined(args) ? cr_keys_launch_joined(args, stream) : cr_keys_launch_fold(args, stream);
+}
+
+/* Which elements the extrema are, when those are known. */
+static int fold_places(const cr_keys_args *extrema, const cr_gpu_axis *axis, void *stream) {
+    cr_keys_args args = *extrema;
+    args.wants = places_of(axis);
+    if (args.wants == 0) return 0;
+    args.kind = CR_KEYS_FIRSTS;
+    args.at = NO_PLANES;
+    args.at.window = extrema->at.limbs;
+    args.at.limbs = args.at.window + PLACES;
+    if (args.is_float) args.infinite = cr_float_nan(axis->dtype) & (cr_float_nan(axis->dtype) - 1);
+    if (args.is_float && axis->finish.nan == CR_NAN_PROPAGATE) args.at.special = extrema->at.special;
+    return fold(&args, stream);
 }
 
 /* Of the same elements, to planes behind those of their sums. */
@@ -301,7 +363,10 @@ int cr_keys_gpu_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void 
         if (failure == 0 && args.source == CR_KEYS_OFFSETS) failure = cr_keys_launch_check(&args, args.n, stream);
         if (failure == 0) failure = fold(&args, stream);
         if (failure == 0 && squares.window >= 0) failure = fold_squares(&args, &squares, stream);
-        if (failure == 0) failure = answer(&args, &squares, keys, passes[i], out, wrong, stream);
+        if (failure == 0 && args.kind == CR_KEYS_EXTREME) failure = fold_places(&args, &keys->axis, stream);
+        if (failure == 0) failure = answer(&args, &squares, keys, passes[i], false, out, wrong, stream);
+        if (failure == 0 && args.kind == CR_KEYS_EXTREME)
+            failure = answer(&args, &squares, keys, passes[i], true, out, wrong, stream);
     }
     return failure;
 }

@@ -17,7 +17,7 @@ template <int SIZE> struct cr_keys_bits { typedef uint32_t type; };
 template <> struct cr_keys_bits<8> { typedef uint64_t type; };
 
 template <class E> struct cr_keys_floats {
-    static constexpr bool GREATEST = false; /* digits add up */
+    static constexpr bool GREATEST = false, JOINED = false, PLACED = false; /* digits add up */
     typedef typename cr_keys_bits<E::SIZE>::type Bits;
     static constexpr int SIZE = E::SIZE, U = SIZE == 8 ? 4 : 8; /* elements of a thread at a time */
     static constexpr Bits SIGN = (Bits)1 << (8 * SIZE - 1);
@@ -90,7 +90,7 @@ template <class E> using cr_keys_square = cr_keys_power<E, 2>;
 /* Elements that are no floats. */
 template <int BYTES> struct cr_keys_integers {
     typedef typename cr_keys_bits<BYTES>::type Bits;
-    static constexpr bool GREATEST = false;
+    static constexpr bool GREATEST = false, JOINED = false, PLACED = false;
     static constexpr int SIZE = BYTES, U = SIZE == 8 ? 4 : 8, LIMBS = 0, GRID = 0;
     CR_DEVICE static bool is_special(Bits) { return false; }
     CR_DEVICE static int special(Bits) { return 0; }
