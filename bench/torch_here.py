@@ -323,16 +323,26 @@ def cells():
              torch_where=timed(lambda i: torch.where(m, t, 0).sum(axis).cpu(), rounds=9, warm=2), plain=timed(lambda i: cured.sum(t, axis=axis), rounds=9, warm=2))
     tell("max of 1 GiB under a mask", cured=timed(lambda i: cured.max(t, where=m), rounds=9, warm=2),
          torch_where=timed(lambda i: torch.where(m, t, -torch.inf).max().item(), rounds=9, warm=2), plain=timed(lambda i: cured.max(t), rounds=9, warm=2))
+    for name, call, more in (("whole", cured.argmax, {}), ("rows", cured.argmax, {"axis": 1}), ("columns", cured.argmax, {"axis": 0}), ("rows", cured.ptp, {"axis": 1})):
+        tell("%s of 1 GiB under a mask, %s" % (call.__name__, name), cured=timed(lambda i: call(t, where=m, **more), rounds=5, warm=2))
     flat = t.reshape(-1)
     for length in (32, 1024, 65536):
         offsets = torch.arange(0, n + 1, length, device="cuda")
-        for op, data in (("min", flat), ("sum", whole)):
+        for op, data in (("min", flat), ("sum", whole), ("argmin", flat)):
             call, few = getattr(cured, op), data[:length * 50]
             assert (call(few, offsets=offsets[:51]) == call(few.cpu().numpy(), offsets=offsets[:51].cpu().numpy())).all(), (op, length)
             ways = {"cured": timed(lambda i: call(data, offsets=offsets), rounds=7, warm=2), "plain": timed(lambda i: call(data), rounds=9, warm=2)}
             if op == "min":
                 ways["segment_reduce"] = timed(lambda i: torch.segment_reduce(data, "min", offsets=offsets).cpu(), rounds=5, warm=1)
             tell("%s of 1 GiB of %s, segments of %d" % (op, str(data.dtype)[6:], length), **ways)
+    for groups in (16, 1024, 1 << 20):
+        keys = torch.randint(groups, (n,), device="cuda", dtype=torch.int32)
+        for op, data, dtype in (("argmax", flat, torch.uint64), ("bit_or", whole, torch.int32), ("bit_xor", whole, torch.int32), ("prod", whole, torch.int64)):
+            call, more = getattr(cured, op), {"overflow": "wrap"} if op == "prod" else {}
+            out = torch.zeros(groups, device="cuda", dtype=dtype)
+            few = call(data[:200000], keys=keys[:200000], groups=groups, **more) if op not in ("argmax",) else None
+            assert few is None or (few == call(data[:200000].cpu().numpy(), keys=keys[:200000].cpu().numpy(), groups=groups, **more)).all(), op
+            tell("GPU's time, %s by %d keys" % (op, groups), cured=on_gpu(lambda i: call(data, keys=keys, groups=groups, out=out, **more), rounds=3, calls=1))
     keys = torch.randint(0, 250, (n,), device="cuda", dtype=torch.uint8)
     out = torch.zeros(250, device="cuda", dtype=torch.float64)
     tell("GPU's time by 250 keys of a byte", cured=on_gpu(lambda i: cured.sum(flat, keys=keys, groups=250, out=out), rounds=5, calls=4),

@@ -170,13 +170,13 @@ static PyObject *run_whole(cr_py_request *r, const cured_cuda_ask *ask) {
 /* The answers that tell where there are only NaNs: an op's own; those of min for a range, which is a NaN of infinities, too. To be freed
  * unless they are the op's own; NULL with an exception. */
 static void *telling(const cr_py_request *r, const cured_cuda_ask *ask, size_t i, uint64_t count, cr_op *op) {
-    static const cured_op least = CURED_OP_MIN;
+    const cured_op least = (cured_op)cr_op_of_term(CR_TERM_LEAST);
     cured_cuda_ask one = *ask;
     cured_error error;
     if (cr_op_term((cr_op)r->ops[i]) != CR_TERM_RANGE) return r->pointers[i];
     void *values = PyMem_Calloc(count + 1, cr_dtype_size((cr_dtype)r->input.dtype));
     if (values == NULL) return PyErr_NoMemory();
-    *op = CR_OP_MIN;
+    *op = (cr_op)least;
     one.ops = &least;
     one.op_count = 1;
     PyThreadState *thread = PyEval_SaveThread();
@@ -199,10 +199,7 @@ static bool note_lacking(cr_py_request *r, const cured_cuda_ask *ask, size_t i) 
     cured_error raised;
     if (!cr_axis_may_be_none(op, (cr_dtype)r->input.dtype, &opts)) return true;
     uint8_t *status = PyMem_Calloc(count ? count : 1, 1);
-    if (status == NULL) {
-        PyErr_NoMemory();
-        return false;
-    }
+    if (status == NULL) return PyErr_NoMemory() != NULL;
     cr_op of = op;
     void *values = telling(r, ask, i, count, &of);
     if (values != NULL) cr_axis_mark(of, (cr_dtype)r->input.dtype, &opts, 0, count, values, status, &missing);

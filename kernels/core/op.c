@@ -37,6 +37,13 @@ cr_op cr_op_next(cr_op op) {
     return CR_OP_NONE;
 }
 
+cr_op cr_op_of_term(cr_term term) {
+    cr_op op = cr_op_next(CR_OP_NONE);
+    while (op != CR_OP_NONE && (cr_op_term(op) != term || cr_op_divisor(op) != CR_DIVISOR_ONE || cr_op_is_root(op)))
+        op = cr_op_next(op);
+    return op;
+}
+
 const char *cr_op_name(cr_op op) {
     const char *name = cr_op_row_of(op)->name;
     return name ? name : "none";

@@ -110,6 +110,9 @@ static inline bool cr_ops_has(cr_ops ops, uint32_t op) { return (ops & cr_ops_of
  *   for (cr_op op = cr_op_next(CR_OP_NONE); op != CR_OP_NONE; op = cr_op_next(op)) */
 cr_op cr_op_next(cr_op op);
 
+/* The first op whose answer is the term itself; CR_OP_NONE: none is. */
+cr_op cr_op_of_term(cr_term term);
+
 /* "count_nonzero"; "none" for a number outside the list. */
 const char *cr_op_name(cr_op op);
 cr_status cr_op_parse(const char *name, cr_op *op, cr_error *error);

@@ -14,8 +14,8 @@ from test_cuda_ways import new_stream
 FLOATS, INTEGERS = ("f2", "f4", "f8"), "? u1 i1 u2 i2 u4 i4 u8 i8".split()
 EXTREMA, COUNTS, SUMS = "min,max,norminf", "count,count_nonzero,any,all", "sum,mean,norm1"
 INDICES, BITS = "argmin,argmax,ptp", "bit_and,bit_or,bit_xor"
-OF_FLOATS = (EXTREMA, COUNTS + ",count_nan,count_inf", SUMS, "sumsq,norm2,var,std", "sum,max,var,count", INDICES, "argmax,min,sum,count")
-OF_INTEGERS = (EXTREMA, COUNTS, SUMS, "sum,max,count", INDICES, BITS, "prod,count", "argmin,bit_or,prod,sum")
+OF_FLOATS = (EXTREMA + "," + INDICES, COUNTS + ",count_nan,count_inf", SUMS, "sumsq,norm2,var,std", "sum,max,var,count", "argmax,sum,count")
+OF_INTEGERS = (EXTREMA + "," + INDICES, COUNTS, SUMS, "sum,max,count", BITS + ",count", "argmin,bit_or,prod,sum")
 N = 3000
 OFFSETS = numpy.sort(numpy.random.default_rng(5).integers(7, N - 5, 60))
 
@@ -118,7 +118,7 @@ class Cells(Case):
             for n in (0, 1, 31, 3000):
                 a = random((n,), dtype)
                 for about, m in masks(n, n):
-                    for ops in ("min", "max,sum,count", EXTREMA, "argmax", INDICES + ",min,mean") + (() if dtype in FLOATS else (BITS, "prod,sum")):
+                    for ops in ("min", EXTREMA + ",sum,count", "argmax", INDICES + ",mean") + (() if dtype in FLOATS else (BITS + ",prod,sum",)):
                         self.same(a, ops, (about, n), where=m)
                         self.same(a, ops, (about, n), where=m, axis=0, keepdims=True)
                         if dtype in FLOATS:
@@ -161,13 +161,13 @@ class Cells(Case):
     def test_indices(self):
         """The first of equals, of NaNs and of zeros of each sign; counted in the array, the segment, the rows of a key, along the axis."""
         draw = numpy.random.default_rng(31)
-        for dtype in list(FLOATS) + INTEGERS:
+        for dtype in list(FLOATS) + "? i1 u2 i4 u8".split():
             for values in [[1], [0, 1], [3, 7, 7, 3]] + ([[0.0, -0.0], [numpy.nan, 1, 2], [numpy.nan], [-numpy.nan, -numpy.inf, numpy.inf]] if dtype in FLOATS else []):
                 a = draw.choice(numpy.array(values, dtype), N)
                 for nan in ("propagate", "skip") if dtype in FLOATS else ("propagate",):
                     for more in ({"offsets": OFFSETS}, {"keys": draw.integers(0, 40, N), "groups": 41}, {"keys": numpy.arange(N) // 400, "groups": 8}, {"where": draw.random(N) < 0.1}):
                         self.same(a, "argmin,argmax", (values, list(more)), nan=nan, **more)
-                    for axis in (0, 1, 2):
+                    for axis in (0, 1, 2)[len(values) - 1:]:
                         self.same(a.reshape(10, 6, 50), INDICES, (values, axis), axis=axis, where=draw.random((10, 6, 50)) < 0.4, nan=nan)
         rows = draw.choice(numpy.array([1, 2, 3], "i2"), (300, 10))
         self.same(rows, "argmin,argmax,max", keys=draw.integers(0, 4, 300), groups=4)
@@ -192,8 +192,8 @@ class Cells(Case):
     def test_products(self):
         """Of integers: those that fit, those that do not, zeros that decide, and modulo 2^64."""
         draw = numpy.random.default_rng(33)
-        for dtype in INTEGERS:
-            for values in [[1], [0, 1], [1, 1, 1, 1, 2], [1, 3, 1], [0, 5, 7, 101]] + ([[-1, 1], [-1, 1, 1, -2], [-3, 5]] if dtype[0] == "i" else []):
+        for dtype in "? i1 u2 i4 u8 i8".split():
+            for values in [[1], [0, 1], [1, 1, 1, 1, 2], [0, 5, 7, 101]] + ([[-1, 1], [-1, 1, 1, -2], [-3, 5]] if dtype[0] == "i" else []):
                 a = draw.choice(numpy.array(values).astype(dtype), N)
                 for wrap in ({}, {"overflow": "wrap"}):
                     for more in ({"offsets": OFFSETS}, {"offsets": numpy.arange(0, N + 1, 20)}, {"keys": draw.integers(0, 60, N), "groups": 61},

@@ -288,7 +288,7 @@ class Here(Case):
         one = Tensor(m[0])
         stream = ctypes.c_void_p()
         CUDA.cudaStreamCreateWithFlags(ctypes.byref(stream), 1)
-        for said, call in (("under a mask", lambda: cured.argmax(t, where=mask)),
+        for said, call in (("under a mask", lambda: cured.prod(t, where=mask)),
                            ("digest", lambda: cured.digest(t, where=mask)),
                            ("takes no mask", lambda: cured.partial(t, "sum", where=mask)),
                            ("its shape and its strides", lambda: cured.sum(t, where=one)),

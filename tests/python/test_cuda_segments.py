@@ -14,7 +14,7 @@ from test_cuda_ways import new_stream, slow_write
 
 TYPES = ("f2", "f4", "f8")
 BUILT = ("sum", "mean", "sumsq", "norm1", "norm2", "var", "std")
-ELSEWHERE = ("min", "max", "norminf", "count", "count_nonzero", "count_nan", "count_inf", "any", "all")  # see test_cuda_cells
+ELSEWHERE = ("min", "max", "argmin", "argmax", "ptp", "norminf", "count", "count_nonzero", "count_nan", "count_inf", "any", "all")  # see test_cuda_cells
 LENGTHS = numpy.array([0, 3, 3, 1, 40, 0, 0, 17, 64, 3, 1500, 2, 300, 5, 0, 2000, 0])
 BORDERS = numpy.concatenate([[11], 11 + numpy.cumsum(LENGTHS)])
 COUNT = int(BORDERS[-1]) + 9

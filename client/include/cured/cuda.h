@@ -49,10 +49,10 @@ typedef struct cured_cuda_ask {
     /* NULL: the defaults. Of them nan, overflow, result_dtype, ddof, axis, offsets, keys, first, unplaced, mask, second, parameters and method
      * count; the others are refused. axis and offsets: with one array only. Offsets lie in host memory, or in memory of the array's device
      * at a multiple of their size, and stay as the array does. mask: in memory of the array's device, of one array; with an axis, offsets or
-     * keys, too. Under it, by offsets and by key there are sums, means, norm1, min, max, norminf and counts of f16, bf16, f32, f64 and
-     * integers, and sumsq, norm2, var and std of these floats, of fewer than 2^30 elements; other ops are UNIMPLEMENTED. second: likewise,
-     * in memory of the array's device at any byte address, for dot, sqdist and average of one whole array of f16, bf16, f32 or f64, whose
-     * answers may stay in device memory; with a mask, an axis of more outputs or offsets, and of other types, they are UNIMPLEMENTED.
+     * keys, too. Under it, by offsets and by key there are sums, means, norm1, extrema, their indices, ptp and counts of f16, bf16, f32,
+     * f64 and integers, sumsq, norm2, var and std of these floats, and prod and bits of integers, of fewer than 2^30 elements; other ops
+     * are UNIMPLEMENTED. second: likewise, in memory of the array's device at any byte address, for dot, sqdist and average of one whole
+     * array of f16, bf16, f32 or f64, whose answers may stay in device memory; with a mask, an axis of more outputs or offsets, and of other types, they are UNIMPLEMENTED.
      * keys: of one array, in memory of its device at a multiple of their size, of any integer type; they stay as the array does. */
     const cured_options *options;
     void *stream; /* a cudaStream_t, which is a CUstream: NULL or 1 the legacy default stream, 2 the thread's */
@@ -81,8 +81,8 @@ CURED_API cured_status cured_cuda_finish(cured_cuda_call *call, cured_values **v
 /* Medians and quantiles are found in several reads: 1 of types of 8 bits, 2 of 16, 3 of 32, 5 of 64; of more than four different places
  * of 32 bits (one of 64) each read but the first goes by four (one). Once few elements are left they come to the host. Each read ends with
  * a wait. They are answered by cured_cuda_reduce() of whole arrays of one dtype without a mask, beside other ops, and by
- * cured_cuda_reduce_axis() along an axis of one output; elsewhere in this header they are UNIMPLEMENTED. So are extrema of a whole array
- * under a mask by cured_cuda_start(). */
+ * cured_cuda_reduce_axis() along an axis of one output; elsewhere in this header they are UNIMPLEMENTED. So are extrema, bits and
+ * products of a whole array under a mask by cured_cuda_start(). */
 
 /* What a search (cured.h, "Searches") asks of the arrays, which are of its dtype: ask->ops is median alone, ask->options->asked the bytes of
  * cured_search_asked(), and count what that said. counts is filled, and may be added to those of other parts. Waits. */

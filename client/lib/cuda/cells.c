@@ -45,13 +45,13 @@ static bool is_empty(const cr_cl_cuda_ask *ask) {
 /* The answers of which the partial is made, and the families that they are of. */
 enum { LEAST, GREATEST, LEAST_AT, GREATEST_AT, EVERY_BIT, SOME_BIT, ODD_BIT, PRODUCT, ROWS };
 static const struct {
-    cr_op op;
+    cr_term term;
     uint32_t family;
 } rows[ROWS] = {
-    [LEAST] = {CR_OP_MIN, CR_FAM_EXTREMA},       [GREATEST] = {CR_OP_MAX, CR_FAM_EXTREMA},
-    [LEAST_AT] = {CR_OP_ARGMIN, CR_FAM_EXTREMA}, [GREATEST_AT] = {CR_OP_ARGMAX, CR_FAM_EXTREMA},
-    [EVERY_BIT] = {CR_OP_BIT_AND, CR_FAM_BITS},  [SOME_BIT] = {CR_OP_BIT_OR, CR_FAM_BITS},
-    [ODD_BIT] = {CR_OP_BIT_XOR, CR_FAM_BITS},    [PRODUCT] = {CR_OP_PROD, CR_FAM_PROD},
+    [LEAST] = {CR_TERM_LEAST, CR_FAM_EXTREMA},          [GREATEST] = {CR_TERM_GREATEST, CR_FAM_EXTREMA},
+    [LEAST_AT] = {CR_TERM_LEAST_INDEX, CR_FAM_EXTREMA}, [GREATEST_AT] = {CR_TERM_GREATEST_INDEX, CR_FAM_EXTREMA},
+    [EVERY_BIT] = {CR_TERM_BITS_AND, CR_FAM_BITS},      [SOME_BIT] = {CR_TERM_BITS_OR, CR_FAM_BITS},
+    [ODD_BIT] = {CR_TERM_BITS_XOR, CR_FAM_BITS},        [PRODUCT] = {CR_TERM_PRODUCT, CR_FAM_PROD},
 };
 
 /* What ops by cells need: families, and whether one says where an element lies. */
@@ -101,8 +101,9 @@ static cr_status ask_for(const cr_cl_cuda_ask *ask, uint32_t families, bool indi
     keys.axis.ops = ops;
     keys.axis.op_count = 0;
     for (size_t i = 0; i < ROWS; i++) {
-        if ((families & rows[i].family) == 0 || (cr_op_is_index(rows[i].op) && !indices)) continue;
-        ops[keys.axis.op_count] = rows[i].op;
+        const cr_op op = cr_op_of_term(rows[i].term);
+        if ((families & rows[i].family) == 0 || (cr_op_is_index(op) && !indices)) continue;
+        ops[keys.axis.op_count] = op;
         results[keys.axis.op_count++] = &bits[i];
     }
     cr_dtype *to = &keys.axis.finish.result_dtype;

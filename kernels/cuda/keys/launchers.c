@@ -191,9 +191,9 @@ cr_status cr_keys_gpu_takes(const cr_gpu_keys *keys, cr_error *error) {
     for (uint32_t k = 0; k < axis->op_count; k++)
         if (!takes_op(axis, k))
             return cr_fail(error, CR_UNIMPLEMENTED,
-                           "ops: the GPU has no kernel for %s of %s %s; it has sums, means, norm1, extrema, their "
-                           "indices and counts of f16, bf16, f32, f64 and integers, sumsq, norm2, var and std of these "
-                           "floats, and bits and prod of integers: reduce a copy in host memory",
+                           "ops: the GPU has no kernel for %s of %s %s; it has sums, norm1, extrema, indices and "
+                           "counts of f16, bf16, f32, f64 and integers, squares of these floats, bits and prod of "
+                           "integers: reduce a copy in host memory",
                            cr_op_name(axis->ops[k]), cr_dtype_name(axis->dtype), way_of(keys));
     if (axis->shape.n >> CR_KEYS_MOST_LOG2 != 0)
         return cr_fail(error, CR_UNIMPLEMENTED,
