@@ -39,8 +39,7 @@ static void fetch_and_fold(worker *w) {
         if (step > claim->bytes - at) step = claim->bytes - at;
         if (claim->segment->fetch(claim->segment, from + at, w->fetched, (size_t)step, &turn->error) != CR_OK) return;
         const uint64_t index = claim->index + at / job->element;
-        const cr_view view = cr_claim_view(claim, w->fetched, index, 0);
-        cr_cpu_fold_view(&turn->partial, &view, step / job->element, job->base + index);
+        cr_claim_fold(claim, &turn->partial, w->fetched, step / job->element, index);
     }
 }
 

@@ -32,6 +32,16 @@ static cr_status fold_ranks(cr_worker *worker, const cr_job *job, const cr_view 
     return CR_OK;
 }
 
+void cr_claim_fold(const cr_claim *claim, cr_partial *into, const uint8_t *data, uint64_t elements, uint64_t index) {
+    const cr_job *job = claim->job;
+    if (job->layout) {
+        cr_cpu_fold_layout(into, job->layout, data, elements, index);
+        return;
+    }
+    const cr_view view = cr_claim_view(claim, data, index, 0);
+    cr_cpu_fold_view(into, &view, elements, job->base + index);
+}
+
 void cr_worker_fold(cr_worker *worker, cr_queue *queue) {
     cr_turn *turn = &worker->turn;
     const cr_claim *claim = &turn->claim;
@@ -39,13 +49,14 @@ void cr_worker_fold(cr_worker *worker, cr_queue *queue) {
     const uint64_t elements = claim->bytes / job->element;
     if (job->axis) {
         cr_job_axis_fold(queue, &worker->hand, claim, &turn->error);
-    } else if (job->layout) {
-        cr_cpu_fold_layout(&turn->partial, job->layout, claim->data, elements, claim->index);
-    } else {
-        const cr_view view = cr_claim_view(claim, claim->data, claim->index, 0);
-        if (job->quantile) fold_ranks(worker, job, &view, elements, &turn->error);
-        (worker->fold ? worker->fold : cr_cpu_fold_view)(&turn->partial, &view, elements, job->base + claim->index);
+        return;
     }
+    const cr_view view = cr_claim_view(claim, claim->data, claim->index, 0);
+    if (job->quantile) fold_ranks(worker, job, &view, elements, &turn->error);
+    if (worker->fold && !job->layout)
+        worker->fold(&turn->partial, &view, elements, job->base + claim->index);
+    else
+        cr_claim_fold(claim, &turn->partial, claim->data, elements, claim->index);
 }
 
 void cr_worker_rest(cr_worker *worker, cr_queue *queue) {

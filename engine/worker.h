@@ -14,7 +14,7 @@ typedef struct cr_worker {
     cr_job_axis_hand hand; /* of an axis job whose block goes on in the next claim */
     uint64_t *counts;      /* of a claim by rank */
     size_t counts_words;
-    /* What folds ranges of whole arrays; NULL: cr_cpu_fold_view. */
+    /* What folds ranges of whole arrays that are no blocks; NULL: cr_cpu_fold_view. */
     void (*fold)(cr_partial *into, const cr_view *view, uint64_t elements, uint64_t index);
 } cr_worker;
 
@@ -23,6 +23,8 @@ typedef struct cr_worker {
 bool cr_worker_next(cr_worker *worker, cr_queue *queue, uint32_t workers, bool wait);
 /* Folds the claim in hand. */
 void cr_worker_fold(cr_worker *worker, cr_queue *queue);
+/* Folds elements of the claim's job, a whole array, that lie at data, from its element `index` on. */
+void cr_claim_fold(const cr_claim *claim, cr_partial *into, const uint8_t *data, uint64_t elements, uint64_t index);
 /* Gives back the claim in hand and takes none. */
 void cr_worker_rest(cr_worker *worker, cr_queue *queue);
 /* Frees what is carried. No claim may be in hand. */

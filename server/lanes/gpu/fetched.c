@@ -6,7 +6,7 @@
  * Thread: the lane's. Owner: the lane. */
 #include "engine/job_axis.h"
 #include "engine/sink.h"
-#include "kernels/cpu/fold.h"
+#include "engine/worker.h"
 #include "server/lanes/gpu/internal.h"
 
 static bool takes(const cr_job *job) { return job->by_host; }
@@ -41,8 +41,7 @@ static void fold_whole(cr_gpu_work *work) {
     cr_partial_want(partial, job->wants);
     for (uint32_t i = 0; i < work->claim_count; i++) {
         const cr_claim *claim = &work->claims[i];
-        const cr_view view = cr_claim_view(claim, work->staging + at, claim->index, 0);
-        cr_cpu_fold_view(partial, &view, claim->bytes / job->element, job->base + claim->index);
+        cr_claim_fold(claim, partial, work->staging + at, claim->bytes / job->element, claim->index);
         at += claim->bytes;
     }
 }
