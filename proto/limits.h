@@ -14,6 +14,7 @@ enum {
     CR_FRAME_MAX_DESCRIPTORS = 4,
     CR_CONN_MAX_DESCRIPTORS = 8, /* received and not yet taken by a frame */
     CR_CALL_MAX_OPS = 32,
+    CR_CALL_MAX_AXES = 32,                     /* of the array that a block is part of */
     CR_CALL_MAX_PIECES = 16,                   /* regions that one call reduces together */
     CR_PAIR_BLOCK_BYTES = 256 * 1024,          /* of an array in DATA, then of its second array, in turn */
     CR_CREDIT_INITIAL_BYTES = 4 * 1024 * 1024, /* DATA a client may send on a new stream before the first CREDIT */

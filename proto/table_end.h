@@ -8,6 +8,7 @@
 #undef CR_ROW_WHEN
 #undef CR_INNER
 #undef CR_INNER_WHEN
+#undef CR_JOINED_WHEN
 #undef CR_INPUT
 #undef CR_ASIDE
 #undef CR_ASIDE_ONE

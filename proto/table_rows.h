@@ -12,6 +12,8 @@
 #define CR_INNER(T, no, field, id) CR_EMIT(no, .number = (no), .name = #field, CR_R_MESSAGE(T, id))
 #define CR_INNER_WHEN(T, no, field, id, which, is) \
     CR_EMIT(no, .number = (no), .name = #field, CR_CHOSEN(T, which, is), CR_R_MESSAGE(T, id))
+#define CR_JOINED_WHEN(T, no, field, id, which, is) \
+    CR_EMIT(no, .number = (no), .name = #field, .flags = CR_JOINS, CR_CHOSEN(T, which, is), CR_R_MESSAGE(T, id))
 #define CR_INPUT(T, no, field, id, has) \
     CR_EMIT(no, .number = (no), .name = #field, .flags = CR_ALWAYS, CR_CHOSEN(T, has, true), CR_R_MESSAGE(T, id))
 #define CR_ASIDE(T, no, field, limit, item, id)                                                                 \

@@ -34,10 +34,11 @@ enum {
 };
 
 /* What a client offers in HELLO, and may send where WELCOME grants it: ReduceRequest.statuses; ReduceRequest.outputs and
- * RegisterRequest.writable; and what beside.def lists, by the names of its fields. */
+ * RegisterRequest.writable; ReduceRequest.parameters; ReduceRequest.layout; and what beside.def lists, by the names of its fields. */
 #define CR_FEATURE_STATUSES "statuses"
 #define CR_FEATURE_OUTPUTS "outputs"
 #define CR_FEATURE_PARAMETERS "parameters"
+#define CR_FEATURE_LAYOUT "layout"
 
 /* What may be beside an array, in the order of the wire. */
 typedef enum cr_beside_kind {
@@ -130,13 +131,15 @@ typedef struct cr_wire_reduce {
     uint32_t outputs;         /* 0, or op_count: each op's answers go to a region; cr_wire_unpack_outputs has which */
     uint32_t data_bytes;      /* reading: of ReduceRequest.data */
     uint32_t beside_bytes;    /* reading: of ReduceRequest.beside */
+    uint32_t axes;            /* of layout; cr_wire_unpack_layout has them */
     uint32_t kernel_bytes;    /* reading: how many came, as all members of such names */
     bool has_axis;
     bool has_input; /* reading */
     bool statuses;  /* with has_axis: each answer has one */
     bool want_partial;
-    bool unplaced; /* the partial has no position */
-    union {        /* what it takes beside its array; cr_wire_unpack_besides has it */
+    bool unplaced;   /* the partial has no position */
+    bool has_layout; /* it is of a block */
+    union {          /* what it takes beside its array; cr_wire_unpack_besides has it */
         bool has_beside[CR_BESIDES];
         struct {
 #define CR_BESIDE(field, KIND, message, name) bool has_##field;
@@ -179,6 +182,12 @@ typedef struct cr_wire_parameter {
     double share;
     uint32_t method;
 } cr_wire_parameter;
+
+/* Which block of a larger array the input is. */
+typedef struct cr_wire_layout {
+    uint32_t axes; /* CR_CALL_MAX_AXES at most, the outermost first */
+    uint64_t shape[CR_CALL_MAX_AXES], start[CR_CALL_MAX_AXES], extent[CR_CALL_MAX_AXES];
+} cr_wire_layout;
 
 /* Where the answers of an op along an axis are written. */
 typedef struct cr_wire_output {
@@ -266,6 +275,7 @@ typedef struct cr_wire_more {
     const cr_wire_output *outputs;       /* regions that its answers go to: op_count of them */
     const cr_wire_beside *beside;        /* what is beside its array, by kind */
     const cr_wire_parameter *parameters; /* of ops: op_count of them */
+    const cr_wire_layout *layout;        /* the block that its array is */
 } cr_wire_more;
 /* The same of a reduction with more. */
 size_t cr_wire_pack_more(const cr_wire_call *m, const cr_wire_more *more, uint8_t *out, size_t cap);
@@ -297,6 +307,9 @@ cr_status cr_wire_unpack_besides(cr_wire_form form, const uint8_t *in, size_t le
 /* The parameters of such a request, by op. */
 cr_status cr_wire_unpack_parameters(cr_wire_form form, const uint8_t *in, size_t len,
                                     cr_wire_parameter parameters[CR_CALL_MAX_OPS], cr_error *error);
+/* The block of such a request that has_layout. */
+cr_status cr_wire_unpack_layout(cr_wire_form form, const uint8_t *in, size_t len, cr_wire_layout *layout,
+                                cr_error *error);
 /* Requests of gRPC, without the array or partials in them: of Reduce, of Merge, and the head of ReduceStream. They fill m as a
  * Call does, but for timeout_ms, and its source may be CR_SOURCE_INLINE. */
 cr_status cr_wire_unpack_reduce(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error);

@@ -261,7 +261,7 @@ INLINE bool read_value(cr_wire_reader *r, const cr_wire_message *type, const cr_
         case CR_ROW_ENUMS:
             return read_enums(r, type, row, base, f.bytes, f.bytes + f.value);
         case CR_ROW_MESSAGE:
-            if (!(row->flags & CR_ALWAYS)) clear(to, row);
+            if (!(row->flags & (CR_ALWAYS | CR_JOINS))) clear(to, row);
             return row->read(r, to, f.bytes, f.bytes + f.value);
         case CR_ROW_LIST:
         case CR_ROW_COUNTED:

@@ -27,7 +27,8 @@ size_t cr_wire_pack_pieces(const cr_wire_call *m, const cr_wire_piece *pieces, u
     cr_wire_aside aside;
     cr_wire_call call = *m;
     call.reduce.pieces = m->reduce.length < CR_CALL_MAX_PIECES ? (uint32_t)m->reduce.length : CR_CALL_MAX_PIECES;
-    call.reduce.outputs = call.reduce.parameters = 0;
+    call.reduce.outputs = call.reduce.parameters = call.reduce.axes = 0;
+    call.reduce.has_layout = false;
     for (uint32_t i = 0; i < call.reduce.pieces; i++)
         aside.pieces[i] =
             (cr_wire_piece_row){pieces[i].region, pieces[i].offset, pieces[i].count, !pieces[i].to_end, true};
@@ -40,6 +41,10 @@ size_t cr_wire_pack_more(const cr_wire_call *m, const cr_wire_more *more, uint8_
     const uint32_t ops = m->reduce.op_count < CR_CALL_MAX_OPS ? m->reduce.op_count : CR_CALL_MAX_OPS;
     if (m->kind != CR_CALL_REDUCE) return cr_wire_pack_call(m, out, cap); /* where reduce is, others have a region */
     call.reduce.pieces = call.reduce.parameters = 0;
+    call.reduce.has_layout = more->layout;
+    call.reduce.axes = more->layout ? more->layout->axes : 0;
+    for (uint32_t i = 0; i < call.reduce.axes; i++)
+        aside.axes[i] = (cr_wire_axis_row){more->layout->shape[i], more->layout->start[i], more->layout->extent[i]};
     call.reduce.outputs = more->outputs ? ops : 0;
     for (uint32_t i = 0; more->parameters && i < ops; i++) {
         const cr_wire_parameter *p = &more->parameters[i];
@@ -145,6 +150,11 @@ static cr_status check_parameters(const cr_wire_reduce *m, const cr_wire_aside *
     return CR_OK;
 }
 
+static cr_status check_layout(const cr_wire_reduce *m, cr_error *error) {
+    if (m->axes <= CR_CALL_MAX_AXES) return CR_OK;
+    return cr_fail(error, CR_INVALID_ARGUMENT, "layout has %u axes, limit is %d", m->axes, CR_CALL_MAX_AXES);
+}
+
 /* pieces NULL: they are only checked. */
 static cr_status check_pieces(const cr_wire_reduce *m, const cr_wire_aside *aside, cr_wire_piece *pieces,
                               cr_error *error) {
@@ -196,6 +206,7 @@ static cr_status check_reduce(cr_wire_reduce *m, const cr_wire_aside *aside, boo
     if (status == CR_OK) status = check_ops(m, error);
     if (status == CR_OK) status = check_parameters(m, aside, NULL, error);
     if (status == CR_OK) status = check_outputs(m, aside, NULL, error);
+    if (status == CR_OK) status = check_layout(m, error);
     if (status == CR_OK) status = check_beside(m, aside, error);
     return status == CR_OK ? check_input(m, aside, may_lack_input, error) : status;
 }
@@ -325,6 +336,22 @@ cr_status cr_wire_unpack_parameters(cr_wire_form form, const uint8_t *in, size_t
     cr_wire_call call;
     const cr_status status = read_again(form, in, len, &call, &aside, error);
     return status == CR_OK ? check_parameters(&call.reduce, &aside, parameters, error) : status;
+}
+
+cr_status cr_wire_unpack_layout(cr_wire_form form, const uint8_t *in, size_t len, cr_wire_layout *layout,
+                                cr_error *error) {
+    cr_wire_aside aside;
+    cr_wire_call call;
+    cr_status status = read_again(form, in, len, &call, &aside, error);
+    if (status == CR_OK) status = check_layout(&call.reduce, error);
+    if (status != CR_OK) return status;
+    layout->axes = call.reduce.axes;
+    for (uint32_t i = 0; i < layout->axes; i++) {
+        layout->shape[i] = aside.axes[i].shape;
+        layout->start[i] = aside.axes[i].start;
+        layout->extent[i] = aside.axes[i].extent;
+    }
+    return CR_OK;
 }
 
 cr_status cr_wire_unpack_besides(cr_wire_form form, const uint8_t *in, size_t len, cr_wire_beside beside[CR_BESIDES],

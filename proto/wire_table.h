@@ -41,6 +41,7 @@ enum {
     CR_IN_ASIDE = 1 << 0,  /* offset is in cr_wire_aside */
     CR_ALWAYS = 1 << 1,    /* written whatever the chosen member says, and not zeroed when it comes again */
     CR_GRPC_ONLY = 1 << 2, /* its bytes come in DATA where the protocol is ours */
+    CR_JOINS = 1 << 3,     /* not zeroed when it comes again */
 };
 
 typedef struct cr_wire_reader cr_wire_reader;
@@ -78,6 +79,10 @@ typedef struct cr_wire_parameter_row {
     double share;
 } cr_wire_parameter_row;
 
+typedef struct cr_wire_axis_row {
+    uint64_t shape, start, extent;
+} cr_wire_axis_row;
+
 typedef struct cr_wire_piece_row {
     uint64_t region, offset, length;
     bool length_known, open;
@@ -95,6 +100,7 @@ typedef struct cr_wire_aside {
     cr_wire_output_row outputs[CR_CALL_MAX_OPS];
     cr_wire_parameter_row parameters[CR_CALL_MAX_OPS];
     cr_wire_piece_row pieces[CR_CALL_MAX_PIECES];
+    cr_wire_axis_row axes[CR_CALL_MAX_AXES];
 } cr_wire_aside;
 
 /* Each KIND of the lists. T is the struct that it counts in. */
@@ -159,7 +165,7 @@ typedef enum cr_wire_manner {
 
 /* Reads in[0..len) into *m, and *aside. INVALID_ARGUMENT: it is no such message, or holds what protobuf would change in silence (a
  * NUL in a string, a number of more bits than its field has). UNIMPLEMENTED: cr_wire_manner says.
- * The last field of a number counts, and replaces an earlier message whole, as protobuf-c has it. */
+ * The last field of a number counts, and replaces an earlier message whole, but adds to one that is a list, as protobuf-c has it. */
 cr_status cr_wire_read(const cr_wire_message *type, cr_wire_manner manner, const uint8_t *in, size_t len, void *m,
                        cr_wire_aside *aside, cr_error *error);
 /* Writes *m to out, as protobuf-c would; 0: it does not fit. aside: NULL, or what lists in it point at. */

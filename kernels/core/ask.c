@@ -108,6 +108,10 @@ static cr_status check_block(const cr_ask *ask, cr_error *error) {
     if (ask->unplaced)
         return cr_fail(error, CR_INVALID_ARGUMENT, "unplaced: a block has its place in the array, which layout says");
     if (ask->first) return cr_fail(error, CR_INVALID_ARGUMENT, "first: layout says where a block begins");
+    if (ask->masked) return cr_fail(error, CR_INVALID_ARGUMENT, "mask: what it leaves of a block has no position");
+    if (ask->second)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "second: not with layout; reduce parts that lie one after the other");
     for (uint32_t i = 0; i < ask->op_count && status == CR_OK; i++)
         status = cr_share_block_takes((cr_op)ask->ops[i], ask->dtype, error);
     return status;

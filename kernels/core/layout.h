@@ -9,9 +9,10 @@
 
 #include <stdint.h>
 
+#include "proto/limits.h"
 #include "proto/status.h"
 
-enum { CR_LAYOUT_MAX_DIMS = 32 };
+enum { CR_LAYOUT_MAX_DIMS = CR_CALL_MAX_AXES };
 #define CR_LAYOUT_MAX_WHOLE ((uint64_t)1 << 60) /* so that its bytes are below 2^64 */
 
 typedef struct cr_layout {

@@ -3,7 +3,9 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "kernels/cpu/fold.h"
+#include "kernels/cpu/layout.h"
 #include "server/call/beside.h"
+#include "server/call/block.h"
 #include "server/call/call.h"
 #include "server/call/check.h"
 #include "server/call/merge.h"
@@ -157,7 +159,11 @@ void cr_call_fold_here(cr_call *call, const uint8_t *data, const uint8_t *second
     cr_partial_init(&partial, call->dtype, call->families);
     cr_partial_want(&partial, call->wants);
     const cr_view view = {.data = data, .mask = cr_beside_mask(call), .second = second};
-    cr_cpu_fold_view(&partial, &view, bytes / cr_dtype_size(call->dtype), call->request.reduce.first);
+    const uint64_t elements = bytes / cr_dtype_size(call->dtype);
+    if (call->block)
+        cr_cpu_fold_layout(&partial, &call->block->at, data, elements, 0);
+    else
+        cr_cpu_fold_view(&partial, &view, elements, call->request.reduce.first);
     uint64_t start = calls->last_ns, end = calls->last_ns = cr_now_ns();
     cr_wire_timing timing = {start - call->arrived_ns, end - start, end - call->arrived_ns};
     cr_metric_own_add(calls_inline, 1);

@@ -10,6 +10,7 @@
 #include "engine/named.h"
 #include "engine/sink.h"
 #include "server/call/beside.h"
+#include "server/call/block.h"
 #include "server/call/check.h"
 #include "server/call/ranked.h"
 #include "server/call/shed.h"
@@ -83,6 +84,7 @@ static void call_free(cr_call *call) {
     assert(call->output == CR_OVER);
     cr_outputs_drop(&call->outputs);
     free(call->merge);
+    cr_block_drop(call);
     cr_ranked_drop(call);
     if (call->sink) call->sink->free(call->sink);
     if (cr_beside_drop(call)) {
@@ -143,6 +145,7 @@ void *cr_call_front(cr_call *call) { return call->own; }
 
 void cr_call_refuse(cr_call *call, const cr_error *error) {
     cr_record_refused(call, error);
+    cr_block_drop(call);
     cr_ranked_drop(call);
     free(call);
 }
@@ -244,7 +247,10 @@ void cr_call_answer_partial(cr_call *call, const cr_partial *partial, const cr_w
     cr_error error;
     cr_answer answer = {.kind = CR_ANSWER_VALUES, .timing = timing, .partial = partial, .finish = &call->finish};
     if (r->want_partial) {
-        if (cr_share_make(&share, partial, r->unplaced ? CR_UNPLACED : r->first, &error) != CR_OK) {
+        const cr_status status = call->block
+                                     ? cr_share_make_block(&share, partial, &call->block->at, &error)
+                                     : cr_share_make(&share, partial, r->unplaced ? CR_UNPLACED : r->first, &error);
+        if (status != CR_OK) {
             cr_call_fail(call, &error);
             return;
         }

@@ -35,15 +35,16 @@ struct cr_call {
     cr_input_state input;
     cr_output_state output;
     cr_dtype dtype;
+    cr_geometry geometry; /* once it is checked */
     cr_finish_opts finish;
     uint32_t families, wants; /* of its ops: CR_FAM_..., CR_WANTS_... */
-    cr_geometry geometry;     /* once it is checked */
     cr_peer *peer;
     cr_ticket ticket;
     cr_wait wait;                   /* while RECEIVING */
     uint64_t arrived_ns, closed_ns; /* closed: when the last byte of a stream was there; 0: it was not */
     uint8_t method, refused;        /* cr_method: 0 goes by the request; cr_reason: 0 goes by the error */
     bool on_loop;                   /* folded there */
+    bool seen_draining;             /* see progress_seen */
     uint64_t received;              /* array bytes */
     cr_call *whole;                 /* of which this call reduces a piece, and which is counted for both; NULL: none */
     struct {
@@ -54,13 +55,13 @@ struct cr_call {
     struct cr_sink *sink;      /* of the job that is to come; NULL: none, or the job has it */
     struct cr_merge *merge;    /* of a Merge call, once a partial began to come */
     struct cr_besides *beside; /* what it takes beside its array; NULL: nothing */
+    struct cr_block *block;    /* with layout; NULL: the array is whole */
     struct cr_ranked *ranked;  /* with ops by rank; NULL: none is asked for */
     cr_upload upload;
     cr_outputs outputs;
     cr_timer deadline, progress;
     cr_list open;           /* in calls->open from its admission on */
     uint64_t progress_seen; /* while draining, when the call was looked at last */
-    bool seen_draining;
     cr_wire_call request;
     uint64_t own[]; /* the front's */
 };

@@ -4,6 +4,7 @@
 #include "kernels/core/ask.h"
 #include "kernels/ladder/ladder.h"
 #include "server/call/beside.h"
+#include "server/call/block.h"
 #include "server/call/ranked.h"
 
 typedef unsigned long long ull;
@@ -53,6 +54,7 @@ static cr_ask ask_of(const cr_call *call) {
                     .unplaced = r->unplaced,
                     .masked = r->has_mask,
                     .rereads = call->request.kind == CR_CALL_REDUCE,
+                    .block = call->block != NULL,
                     .second = r->has_second,
                     .first = r->first,
                     .finish = call->finish};
@@ -83,6 +85,10 @@ static cr_status check_length(const cr_call *call, cr_error *error) {
     uint64_t expected = r->outer * r->n * r->inner; /* cr_shape_check came before */
     if (r->has_axis && r->length_known && (stream ? r->length / size : r->length) != expected)
         return cr_fail(error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, the input %llu", (ull)expected,
+                       (ull)(stream ? r->length / size : r->length));
+    const uint64_t block = call->block ? call->block->at.count : 0;
+    if (call->block && r->length_known && (stream ? r->length / size : r->length) != block)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "layout: the block has %llu elements, the input %llu", (ull)block,
                        (ull)(stream ? r->length / size : r->length));
     return CR_OK;
 }

@@ -105,6 +105,8 @@ void cr_calls_count_request(cr_calls *calls, const cr_peer *peer, cr_method meth
 cr_status cr_call_admit(cr_call *call, cr_error *error);
 /* Before that: what the ops of a request ask besides, from its bytes again. */
 cr_status cr_call_parameters(cr_call *call, cr_wire_form form, const uint8_t *in, size_t len, cr_error *error);
+/* The same of the block that its array is. */
+cr_status cr_call_layout(cr_call *call, cr_wire_form form, const uint8_t *in, size_t len, cr_error *error);
 /* Checks what a Reduce or Merge asks for, before a byte of its array is looked at. beside: what it takes beside its array, by kind; NULL:
  * nothing. False: the call has failed and is gone. */
 bool cr_call_begin(cr_call *call, const cr_wire_beside *beside);

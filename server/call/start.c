@@ -9,6 +9,7 @@
 #include "engine/sink.h"
 #include "engine/small.h"
 #include "server/call/beside.h"
+#include "server/call/block.h"
 #include "server/call/call.h"
 #include "server/call/ranked.h"
 
@@ -123,6 +124,7 @@ cr_status cr_call_make_job(cr_call *call, const cr_kept *kept, cr_error *error) 
     job->mask = cr_mask_from(cr_beside_mask(call), first_read(call));
     job->beside = cr_beside_second(call, first_read(call));
     cr_beside_hold(call, job);
+    cr_block_hold(call, job);
     if (call->ranked && cr_ranked_attach(call, job, error) != CR_OK) return error->code;
     job->sink = call->sink;
     call->sink = NULL;
@@ -143,6 +145,10 @@ cr_status cr_call_make_job(cr_call *call, const cr_kept *kept, cr_error *error) 
 
 uint64_t cr_call_expects(const cr_call *call, const char **what) {
     const cr_wire_reduce *r = &call->request.reduce;
+    if (call->block) {
+        *what = "layout: the block";
+        return call->block->at.count;
+    }
     if (call->request.kind != CR_CALL_REDUCE || !r->has_axis) return cr_beside_expects(call, what);
     *what = "axis: its shape";
     return r->outer * r->n * r->inner;

@@ -69,6 +69,7 @@ static bool reduce_message(cr_grpc_stream *stream, const uint8_t *in, size_t len
     cr_status status = cr_wire_unpack_reduce(in, len, asked, &error);
     if (status == CR_OK) status = take_beside(CR_FORM_REDUCE, in, len, asked, beside, &error);
     if (status == CR_OK) status = cr_call_parameters(call, CR_FORM_REDUCE, in, len, &error);
+    if (status == CR_OK) status = cr_call_layout(call, CR_FORM_REDUCE, in, len, &error);
     if (status == CR_OK && asked->reduce.source == CR_SOURCE_STREAM)
         status = cr_fail(&error, CR_INVALID_ARGUMENT,
                          "input: an array that is a stream comes by ReduceStream; give data here");
@@ -154,6 +155,7 @@ static bool chunk_message(cr_grpc_stream *stream, const uint8_t *in, size_t len,
     cr_status status = cr_wire_unpack_head(in, len, asked, &error);
     if (status == CR_OK) status = take_beside(CR_FORM_HEAD, in, len, asked, beside, &error);
     if (status == CR_OK) status = cr_call_parameters(call, CR_FORM_HEAD, in, len, &error);
+    if (status == CR_OK) status = cr_call_layout(call, CR_FORM_HEAD, in, len, &error);
     if (status == CR_OK) status = as_stream(asked, asked->reduce.length_known, asked->reduce.length, &error);
     return cr_grpc_stream_call(stream, call, beside, status, &error);
 }

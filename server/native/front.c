@@ -260,6 +260,7 @@ bool cr_stream_open(cr_conn *conn, const cr_frame *frame, const uint8_t *payload
     if (status == CR_OK && asked->kind == CR_CALL_REDUCE && cr_wire_takes_beside(&asked->reduce))
         status = cr_wire_unpack_besides(CR_FORM_CALL, payload, frame->length, beside, &error);
     if (status == CR_OK) status = cr_call_parameters(call, CR_FORM_CALL, payload, frame->length, &error);
+    if (status == CR_OK) status = cr_call_layout(call, CR_FORM_CALL, payload, frame->length, &error);
     if (status != CR_OK) asked->kind = 0;
     const passed wants = wants_descriptors(asked, beside);
     if (take_descriptors(conn, wants, frame->descriptors, &came, &more) != CR_OK && status == CR_OK)

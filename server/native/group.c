@@ -122,6 +122,9 @@ static cr_status check(const cr_wire_reduce *r, const cr_wire_piece *pieces, cr_
     if (r->has_axis)
         return cr_fail(error, CR_INVALID_ARGUMENT,
                        "regions: answers along an axis do not merge; reduce each region along it by itself");
+    if (r->has_layout)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "layout: not with several regions; reduce each of them by itself, with the block that it is");
     if (r->kernel[0])
         return cr_fail(error, CR_INVALID_ARGUMENT, "regions: kernel %s folds one array; name one region", r->kernel);
     for (uint64_t i = 0; i < r->length; i++) {

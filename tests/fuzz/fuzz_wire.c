@@ -71,18 +71,26 @@ static void try_more(const uint8_t *in, size_t len) {
     if (cr_wire_unpack_call(in, len, &m, &e) != CR_OK || m.kind != CR_CALL_REDUCE) return;
     const bool writes = m.reduce.outputs != 0, takes = cr_wire_takes_beside(&m.reduce), asks = m.reduce.parameters != 0;
     cr_wire_parameter asked[CR_CALL_MAX_OPS], again[CR_CALL_MAX_OPS];
-    if (!writes && !takes && !asks) return;
+    cr_wire_layout layout, same_layout;
+    const bool lies = m.reduce.has_layout;
+    if (!writes && !takes && !asks && !lies) return;
+    memset(&layout, 0, sizeof layout);
+    memset(&same_layout, 0, sizeof same_layout);
+    if (lies && cr_wire_unpack_layout(CR_FORM_CALL, in, len, &layout, &e) != CR_OK) abort();
     if (asks && cr_wire_unpack_parameters(CR_FORM_CALL, in, len, asked, &e) != CR_OK) abort();
     if (writes && (m.reduce.outputs != m.reduce.op_count || cr_wire_unpack_outputs(in, len, from, &e) != CR_OK))
         abort();
     if (takes && cr_wire_unpack_besides(CR_FORM_CALL, in, len, beside, &e) != CR_OK) abort();
     if (m.reduce.has_mask && cr_wire_beside_bytes(&beside[CR_BESIDE_MASK]) == UINT64_MAX) abort();
     if (m.reduce.source == CR_SOURCE_REGIONS || m.reduce.source == CR_SOURCE_INLINE) return;
-    const cr_wire_more more = {writes ? from : NULL, takes ? beside : NULL, asks ? asked : NULL};
+    const cr_wire_more more = {writes ? from : NULL, takes ? beside : NULL, asks ? asked : NULL, lies ? &layout : NULL};
     size_t bytes = cr_wire_pack_more(&m, &more, first, CAP);
     if (bytes == 0 || cr_wire_unpack_call(first, bytes, &n, &e) != CR_OK || n.reduce.outputs != m.reduce.outputs ||
         n.reduce.parameters != m.reduce.parameters ||
         memcmp(n.reduce.has_beside, m.reduce.has_beside, sizeof n.reduce.has_beside) != 0)
+        abort();
+    if (lies && (cr_wire_unpack_layout(CR_FORM_CALL, first, bytes, &same_layout, &e) != CR_OK ||
+                 memcmp(&layout, &same_layout, sizeof layout) != 0))
         abort();
     if (takes && cr_wire_unpack_besides(CR_FORM_CALL, first, bytes, same, &e) != CR_OK) abort();
     for (int kind = 0; takes && kind < CR_BESIDES; kind++)

@@ -216,10 +216,15 @@ def keys_message(beside, groups, dtype="i64", columns=0, drop=False):
             (uint_field(9, columns) if columns else b""))
 
 
+def layout_message(shape, start, extent):
+    return b"".join(bytes_field(1, uint_field(1, a) + uint_field(2, b) + uint_field(3, c)) for a, b, c in zip(shape, start, extent))
+
+
 def reduce_message(dtype, ops, source, nan=0, result_dtype=0, ddof=0, overflow=0, axis=None, partial=False, first=0,
-                   kernel="", unplaced=False, statuses=False, outputs=(), mask=None, segments=None, keys=None, second=None, parameters=()):
+                   kernel="", unplaced=False, statuses=False, outputs=(), mask=None, segments=None, keys=None, second=None, parameters=(),
+                   layout=None):
     """outputs: (op, region, offset) of each, where its answers along the axis go. mask, segments, keys, second: messages of mask_message and so on;
-    parameters: those of ops."""
+    parameters: those of ops. layout: that of layout_message."""
     packed = b"".join(varint(number_of(EVERY_OP, op)) for op in ops)
     out = uint_field(1, number_of(DTYPES, dtype)) + bytes_field(2, packed)
     out += bytes_field(3, source) if source is not None else b""
@@ -233,6 +238,7 @@ def reduce_message(dtype, ops, source, nan=0, result_dtype=0, ddof=0, overflow=0
     out += bytes_field(13, second) if second is not None else b""
     out += bytes_field(14, mask) if mask is not None else b""
     out += bytes_field(15, segments) if segments is not None else b""
+    out += bytes_field(16, layout) if layout is not None else b""
     for op, region, offset in outputs:
         out += bytes_field(17, uint_field(1, op) + uint_field(2, region) + uint_field(3, offset))
     out += uint_field(18, 1) if statuses else b""

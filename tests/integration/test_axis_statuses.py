@@ -111,7 +111,7 @@ class AxisStatuses(DaemonTest):
 
     def test_feature(self):
         """Granted to whoever offers it, and to nobody else."""
-        for offered, granted in (((), []), (("layout",), []), (("layout", "statuses", "new"), [b"statuses"])):
+        for offered, granted in (((), []), (("stride",), []), (("stride", "statuses", "new"), [b"statuses"])):
             c = self.connect(hello=False)
             c.send(frame(HELLO, 0, hello_message(features=offered)))
             self.assertEqual(granted, [bytes(name) for name in c.greet()["features"]])

@@ -239,12 +239,14 @@ class Requests(Hostile):
     def test_what_new_clients_will_send(self):
         """Fields that would change the answer are refused by name; hints are passed over, and the call is answered."""
         array = stream_input(8)
-        for number, name in ((16, "layout"), (63, "beside"), (100, "data")):
+        for number, name in ((63, "beside"), (100, "data")):
             payload = call_message(reduce_message("f32", ["sum"], array) + bytes_field(number, b"new"))
             self.refused(payload, UNIMPLEMENTED, "ReduceRequest." + name)
         self.refused_reduce(UNIMPLEMENTED, "Input.inline", source=bytes_field(5, b"new"))
         self.refused_reduce(UNIMPLEMENTED, "field 57", source=array + uint_field(57, 1))
         self.refused_reduce(UNIMPLEMENTED, "DescriptorInput.index", source=bytes_field(2, uint_field(3, 1) + uint_field(4, 1)))
+        strided = call_message(reduce_message("f32", ["sum"], array, partial=True, layout=bytes_field(1, uint_field(4, 8))))
+        self.refused(strided, UNIMPLEMENTED, "ArrayAxis.stride")
         big = call_message(reduce_message("f32", ["sum"], array) + bytes_field(100, bytes(60000)))
         self.refused(big, UNIMPLEMENTED, "ReduceRequest.data")
         stream = self.conn.open_stream()

@@ -122,7 +122,7 @@ class ByKeyTest(BesideTest):
 
     def test_feature(self):
         c = self.connect(hello=False)
-        c.send(frame(HELLO, 0, hello_message(features=("keys", "layout"))))
+        c.send(frame(HELLO, 0, hello_message(features=("keys", "stride"))))
         self.assertEqual([b"keys"], [bytes(name) for name in c.greet()["features"]])
 
     def refuse(self, code, *words, keys, source=None, dtype="f32", ops=("sum",), passed=(), flags=0, data=None, **options):

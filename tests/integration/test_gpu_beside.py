@@ -5,7 +5,7 @@ import random
 import struct
 
 from cured_daemon import main
-from cured_wire import (DATA, END, INVALID_ARGUMENT, UNIMPLEMENTED, beside_message, frame, keys_message, mask_message, region_input,
+from cured_wire import (DATA, END, INVALID_ARGUMENT, UNIMPLEMENTED, beside_message, frame, keys_message, layout_message, mask_message, region_input,
                         segments_message, stream_input)
 from expected import plain
 from gpu_axis import AxisTest, content, device_memory, setUpModule  # noqa: F401
@@ -45,6 +45,24 @@ class Beside(AxisTest):
     def test_products_in_order(self):
         raw = bytes(plain("f32", 70001))
         self.both(raw, struct.pack("<4I", 0, 5, 60000, 70001), 3, ["prod"], segments=segments_message(beside_message(4), "u32"))
+
+    def test_blocks(self):
+        """Columns of an array, in the GPU's memory."""
+        ops, rows = ["digest", "argmax", "sum"], 40001
+        for columns, start, extent in ((3, 0, 2), (3, 2, 1), (20, 5, 10)):
+            raw, partials, c = bytes(plain("f32", rows * extent)), [], self.conn
+            region = self.put(b"123" + raw)
+            for source, array in ((region_input(region, 3), b""), (stream_input(len(raw)), raw)):
+                stream = c.open_stream()
+                c.send(c.call_frame(stream, "f32", ops, source, partial=True, layout=layout_message((rows, columns), (0, start), (rows, extent)), flags=0 if array else END))
+                if array:
+                    c.send_array(stream, array)
+                answer = c.wait(stream)
+                self.assertIsNone(answer.status)
+                partials.append(answer.partial)
+            self.assertIsNone(c.unregister(region))
+            self.assertEqual(b"CP\3", partials[0][:3])
+            self.assertEqual(*partials)
 
     def test_written(self):
         """Into shared memory, and into the memory of the same GPU."""

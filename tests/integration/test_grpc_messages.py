@@ -10,7 +10,7 @@ grpc_client.need("h2")
 from beside import in_turn  # noqa: E402
 from cured_daemon import DaemonTest, main, wait_for  # noqa: E402
 from cured_wire import (DATA_LOSS, DEADLINE_EXCEEDED, INTERNAL, INVALID_ARGUMENT, UNIMPLEMENTED, beside_message, bytes_field,  # noqa: E402
-                        first, keys_message, mask_message, parameter_message, parse, reduce_message, segments_message, stream_input, uint_field)
+                        first, keys_message, layout_message, mask_message, parameter_message, parse, reduce_message, segments_message, stream_input, uint_field)
 from http2 import (CANCEL, INFO, MERGE, REDUCE, STREAM, Http2, data, data_chunk, field, head_chunk, headers, merge_request,  # noqa: E402
                    message, reduce_request, request_headers, reset)
 
@@ -189,6 +189,32 @@ class Messages(DaemonTest):
                    INVALID_ARGUMENT, "parameters[0].op is 3")
         self.wrong(REDUCE, message(reduce_message("u8", ["sum", "sum"], None, parameters=[parameter_message(0, 1)]) + bytes_field(100, ARRAY)),
                    INVALID_ARGUMENT, "twice")
+
+    def test_blocks(self):
+        """Columns of an array of (3, 2), in one message and as a stream, cut at every byte, have the partials that the native door gives;
+        what is wrong with a layout is said."""
+        native = self.connect()
+        for start in ((0, 0), (0, 1)):
+            options = {"partial": True, "layout": layout_message((3, 2), start, (3, 1))}
+            asked = reduce_message("u8", ["digest", "argmax"], None, **options)
+            want = native.inline("u8", ["digest", "argmax"], ARRAY, **options).partial
+            self.assertEqual(b"CP\3", want[:3])
+            for path, body in ((REDUCE, message(asked + bytes_field(100, ARRAY))),
+                               (STREAM, message(bytes_field(1, asked)) + message(data_chunk(ARRAY[:1])) + message(data_chunk(ARRAY[1:])))):
+                for cut in range(len(body) + 1):
+                    stream = self.next(path)
+                    self.client.send(data(stream, body[:cut]))
+                    self.client.send(data(stream, body[cut:], True))
+                    answer = self.client.answer(stream)
+                    self.assertEqual((0, ""), answer.status())
+                    last = answer.messages()[-1]
+                    self.assertEqual(want, bytes(first(parse(first(parse(last), 3, b"") if path == STREAM else last), 4)))
+        for axes, partial, words in (((((3, 4), (0, 0), (3, 1))), False, "only a partial"), (((3, 4), (0, 4), (3, 1)), True, "axis 1, 1 elements from 4"),
+                                     (((2**60, 4), (0, 0), (3, 1)), True, "2^60"), (((3, 4), (0, 0), (2, 1)), True, "the block has 2 elements"),
+                                     (((1,) * 33, (0,) * 33, (1,) * 33), True, "33 axes")):
+            asked = reduce_message("u8", ["sum"], None, partial=partial, layout=layout_message(*axes))
+            self.wrong(REDUCE, message(asked + bytes_field(100, ARRAY)), INVALID_ARGUMENT, words)
+            self.wrong(STREAM, message(bytes_field(1, asked)) + message(data_chunk(ARRAY)), INVALID_ARGUMENT, words)
 
     def test_keys(self):
         said, keys = keys_message(beside_message(3), 2, "u16"), struct.pack("<3H", 1, 0, 1)

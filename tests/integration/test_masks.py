@@ -229,7 +229,7 @@ class MasksTest(DaemonTest):
 
     def test_feature(self):
         c = self.connect(hello=False)
-        c.send(frame(HELLO, 0, hello_message(features=("mask", "layout"))))
+        c.send(frame(HELLO, 0, hello_message(features=("mask", "stride"))))
         self.assertEqual([b"mask"], [bytes(name) for name in c.greet()["features"]])
         c.close()
 

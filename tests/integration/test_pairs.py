@@ -157,7 +157,7 @@ class PairsTest(BesideTest):
 
     def test_feature(self):
         c = self.connect(hello=False)
-        c.send(frame(HELLO, 0, hello_message(features=("second", "mask", "layout"))))
+        c.send(frame(HELLO, 0, hello_message(features=("second", "mask", "stride"))))
         self.assertEqual([b"mask", b"second"], [bytes(name) for name in c.greet()["features"]])
 
     def refuse(self, code, *words, second, source=None, dtype="f32", ops=("dot",), passed=(), flags=0, data=None, **options):

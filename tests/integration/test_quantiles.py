@@ -156,7 +156,7 @@ class QuantilesTest(Asking):
 
     def test_feature(self):
         c = self.connect(hello=False)
-        c.send(frame(HELLO, 0, hello_message(features=("parameters", "layout"))))
+        c.send(frame(HELLO, 0, hello_message(features=("parameters", "stride"))))
         self.assertEqual([b"parameters"], [bytes(name) for name in c.greet()["features"]])
 
     def refuse(self, code, *words, ops=("quantile",), dtype="f32", source=None, passed=(), **options):

@@ -171,7 +171,7 @@ class SegmentsTest(BesideTest):
 
     def test_feature(self):
         c = self.connect(hello=False)
-        c.send(frame(HELLO, 0, hello_message(features=("segments", "mask", "layout"))))
+        c.send(frame(HELLO, 0, hello_message(features=("segments", "mask", "stride"))))
         self.assertEqual([b"mask", b"segments"], [bytes(name) for name in c.greet()["features"]])
 
     def refuse(self, code, *words, segments, source=None, dtype="f32", ops=("sum",), passed=(), flags=0, data=None, **options):

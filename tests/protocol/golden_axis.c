@@ -107,6 +107,30 @@ size_t golden_call_parameters_again(const uint8_t *in, size_t len, uint8_t *out)
     return cr_wire_pack_more(&m, &(cr_wire_more){.parameters = parameters}, out, GOLDEN_CAP);
 }
 
+size_t golden_call_layout(uint8_t *out) {
+    static const cr_wire_layout layout = {2, {3, 4}, {0, 1}, {3, 1}};
+    cr_wire_call m = {.kind = CR_CALL_REDUCE};
+    m.reduce = (cr_wire_reduce){.dtype = 12,
+                                .op_count = 2,
+                                .ops = {25, 6},
+                                .source = CR_SOURCE_STREAM,
+                                .length_known = true,
+                                .length = 12,
+                                .want_partial = true};
+    return cr_wire_pack_more(&m, &(cr_wire_more){.layout = &layout}, out, GOLDEN_CAP);
+}
+
+size_t golden_call_layout_again(const uint8_t *in, size_t len, uint8_t *out) {
+    cr_wire_call m;
+    cr_wire_layout layout;
+    cr_error e;
+    ck_assert_msg(cr_wire_unpack_call(in, len, &m, &e) == CR_OK, "%s", e.text);
+    ck_assert(m.reduce.has_layout);
+    ck_assert_int_eq(cr_wire_unpack_layout(CR_FORM_CALL, in, len, &layout, &e), CR_OK);
+    ck_assert_uint_eq(layout.axes, 2);
+    return cr_wire_pack_more(&m, &(cr_wire_more){.layout = &layout}, out, GOLDEN_CAP);
+}
+
 size_t golden_floats(uint8_t *out) {
     static const uint8_t bytes[] = {0, 0, 0x80, 0x3f, 0, 0, 0, 0x40, 0, 0, 0x40, 0x40};
     memcpy(out, bytes, sizeof bytes);

@@ -16,6 +16,8 @@ size_t golden_call_keys(uint8_t *out);
 size_t golden_call_parameters(uint8_t *out);
 size_t golden_call_parameters_again(const uint8_t *in, size_t len, uint8_t *out);
 size_t golden_call_second(uint8_t *out);
+size_t golden_call_layout(uint8_t *out);
+size_t golden_call_layout_again(const uint8_t *in, size_t len, uint8_t *out);
 /* DATA of them: three floats, alone and behind what is beside them. */
 size_t golden_floats(uint8_t *out);
 size_t golden_masked_floats(uint8_t *out);

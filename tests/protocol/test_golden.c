@@ -328,6 +328,7 @@ static const struct golden {
      golden_call_parameters,
      golden_call_parameters_again},
     {"call-second", CLIENT, {.type = CR_FRAME_CALL, .stream = 39}, golden_call_second, golden_call_beside_again},
+    {"call-layout", CLIENT, {.type = CR_FRAME_CALL, .stream = 43}, golden_call_layout, golden_call_layout_again},
     {"call-axis-outputs",
      CLIENT,
      {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 29},

@@ -1,10 +1,12 @@
 """Partials of blocks of a larger array: rows, columns, boxes, merged in any order to the answers of the whole, by Python's integers."""
+import asyncio
 import itertools
 import random
 import tempfile
 
 import numpy as np
 from support import NUMPY, Case, cured, oracle, unittest
+from cured_daemon import DaemonTest  # noqa: I100: support finds it
 
 OPS = ["digest", "argmin", "argmax", "min", "max", "sum", "count"]
 TYPES = list(NUMPY)
@@ -158,6 +160,53 @@ class Blocks(Case):
             with self.subTest(why), self.assertRaisesRegex(error, why):
                 call()
         self.assertEqual(720, cured.partial(np.arange(1, 7).reshape(2, 3), "prod", shape=(2, 3), start=(0, 0)).finish("prod").prod)
+
+
+class ByDaemon(DaemonTest, Case):
+    """The same bytes as this process makes, whatever holds the block: columns of any order of memory, shared memory, lists, files."""
+    OPTIONS = {"cpu_workers": 2}
+
+    def test_partials(self):
+        r = random.Random(36)
+        client = self.enterContext(cured.Client(self.daemon.address))
+        for dtype in NUMPY:
+            ops = OPS + (["prod", "bit_xor"] if dtype not in ("f16", "f32", "f64") else ["count_inf", "norm2"])
+            for case in range(6):
+                shape = tuple(r.randrange(1, 8) for _ in range(r.randrange(1, 5))) if case else (700, 300)
+                a, parts = random_array(r, shape, NUMPY[dtype]), []
+                for start, extent in cut(r, shape)[:12]:
+                    block = view(a, start, extent)
+                    shared = cured.empty(block.shape, block.dtype)
+                    shared[...] = block
+                    here = cured.partial(block, ops, shape=shape, start=start)
+                    for x in (block, np.asfortranarray(block), block.astype(block.dtype.newbyteorder()), shared):
+                        self.assertEqual(bytes(here), bytes(client.partial(x, ops, shape=shape, start=start)), (dtype, shape, start))
+                    parts.append(here)
+
+    def test_files(self):
+        client = self.enterContext(cured.Client(self.daemon.address))
+        a = np.random.default_rng(1).standard_normal((300, 400))
+        with tempfile.NamedTemporaryFile(suffix=".npy") as f:
+            np.save(f, a[100:])
+            f.flush()
+            tail = client.partial(cured.file(f.name), OPS, shape=a.shape, start=(100, 0))
+        merged = cured.merge([tail, client.partial(a[:100], OPS, shape=a.shape, start=(0, 0))])
+        self.assertEqual(repr(cured.reduce(a, OPS)), repr(merged.finish(OPS)))
+
+    def test_async(self):
+        async def main():
+            a = np.arange(600.0).reshape(20, 30)
+            async with cured.AsyncClient(self.daemon.address) as client:
+                parts = await asyncio.gather(*(client.partial(a[:, k:k + 3], OPS, shape=a.shape, start=(0, k)) for k in range(0, 30, 3)))
+                self.assertEqual(repr(cured.reduce(a, OPS)), repr(cured.merge(parts).finish(OPS)))
+        asyncio.run(main())
+
+    def test_refused(self):
+        client, a = self.enterContext(cured.Client(self.daemon.address)), np.ones((2, 3))
+        for words, ops, shape, start in (("axis 1", "sum", (2, 4), (0, 2)), ("axis 0", "sum", (2, 4), (2**64 - 1, 0)), (r"2\^60", "sum", (2**32, 2**32), (0, 0)),
+                                         ("prod of f64", "prod", (2, 3), (0, 0)), ("partial", "median", (2, 3), (0, 0))):
+            with self.assertRaisesRegex(ValueError, words):
+                client.partial(a, ops, shape=shape, start=start)
 
 
 def example():

@@ -549,7 +549,7 @@ CURED_API cured_dtype cured_axis_dtype(cured_op op, cured_dtype dtype, cured_dty
 
 /* options.layout: the input is a block, in C order, of an array of shape[i] elements along axis i: the extent[i] from start[i] on. Such
  * partials merge in any order, also with those that say first; indices and digest are the array's. A digest tells of a missing or doubled
- * block; nothing else does. No prod of floats, first, unplaced, mask. A daemon takes no blocks yet (UNIMPLEMENTED): "embedded:" does. */
+ * block; nothing else does. No prod of floats, first, unplaced, mask, second, several regions. UNIMPLEMENTED: the daemon is too old. */
 enum { CURED_BLOCK_MAX_DIMS = 32 };
 typedef struct cured_block {
     size_t dims; /* CURED_BLOCK_MAX_DIMS at most */

@@ -127,6 +127,13 @@ cr_status cr_cl_beside_check(const cured_call *call, cr_error *error) {
         return cr_fail(error, CR_UNIMPLEMENTED,
                        "parameters: this daemon is too old to answer quantiles; a connection to \"embedded:\" does, in "
                        "this process");
+    if (call->block != NULL && call->pieces != NULL)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "layout: not with several regions; reduce each of them by itself, with the block that it is");
+    if (call->block != NULL && !call->calls->has_layout)
+        return cr_fail(error, CR_UNIMPLEMENTED,
+                       "layout: this daemon is too old to take blocks; a connection to \"embedded:\" does, in this "
+                       "process");
     for (uint32_t kind = 0; kind < CR_BESIDES; kind++) {
         const char *const name = cr_beside_names_of[kind].name;
         if (!take(call, kind, &wire, &bytes)) continue;
@@ -151,5 +158,7 @@ size_t cr_cl_beside_pack(const cured_call *call, const cr_wire_output *outputs, 
         const cr_quantile_item *item = &call->ranked->items[i];
         parameters[i] = (cr_wire_parameter){cr_op_takes_share((cr_op)call->values[i].op), item->share, item->method};
     }
-    return cr_wire_pack_more(&call->request, &(cr_wire_more){outputs, beside, asks ? parameters : NULL}, out, cap);
+    const cr_wire_more more = {outputs, beside, asks ? parameters : NULL,
+                               call->block != NULL ? &call->block->wire : NULL};
+    return cr_wire_pack_more(&call->request, &more, out, cap);
 }

@@ -33,7 +33,7 @@ void cr_cl_call_destroy(cured_call *call) {
     free(call->partial);
     free(call->owned);
     cr_cl_gather_free(call->gather);
-    free(call->layout);
+    free(call->block);
     if (call->ranked != NULL) free(call->ranked->counts);
     free(call->ranked);
     free(call->pieces);

@@ -58,6 +58,13 @@ typedef struct cr_cl_ranked {
 /* ACTIVE: under way (queued, sent or waiting for bytes). RETRY: waits for retry_ns, unknown to the daemon. DONE. */
 typedef enum call_state { CALL_ACTIVE, CALL_RETRY, CALL_DONE } call_state;
 
+/* A block of a larger array: for the folds of this process, and as a daemon is told of it. */
+typedef struct cr_cl_block {
+    cr_layout at;
+    cr_wire_layout wire;
+    uint8_t packed[CR_CL_HEAD_BYTES + CR_CALL_MAX_AXES * 34]; /* the longest CALL with one */
+} cr_cl_block;
+
 struct cured_call {
     cr_cl_calls *calls;
     cr_list all;   /* in calls->all, or calls->finished while a callback is due */
@@ -109,7 +116,7 @@ struct cured_call {
     uint64_t mask_count;        /* and how many elements the mask speaks of */
     cured_second second;        /* the second array; the data are the program's */
     bool has_second;            /* there is one */
-    cr_layout *layout;          /* what the input is of a larger array; NULL: no block. Owned */
+    cr_cl_block *block;         /* what the input is of a larger array; NULL: no block. Owned */
     cr_cl_ranked *ranked;       /* NULL: no op goes by rank. Owned */
     struct cr_work *work;       /* its job in this process; NULL: none */
 

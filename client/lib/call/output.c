@@ -125,6 +125,9 @@ static void put_call(cured_call *call) {
         longer = call->owned;
     } else if (cr_cl_outputs_written(call)) {
         n = cr_cl_outputs_pack(call, &longer);
+    } else if (call->block != NULL) {
+        longer = call->block->packed;
+        n = cr_cl_beside_pack(call, NULL, call->block->packed, sizeof call->block->packed);
     } else {
         n = cr_cl_beside_pack(call, NULL, call->head + CR_FRAME_HEADER_BYTES,
                               sizeof call->head - 3 * CR_FRAME_HEADER_BYTES - CREDIT_BYTES);
@@ -154,7 +157,7 @@ static bool must_wait(const cured_call *call) {
     const cr_cl_calls *calls = call->calls;
     if (calls->welcomed) return calls->has_outputs && cr_cl_outputs_opening(call);
     return cr_cl_array_wants_statuses(call->array) || cr_cl_beside_sends(call) || cr_cl_beside_asks(call) ||
-           call->outputs != NULL || cr_cl_regions_writable(call);
+           call->block != NULL || call->outputs != NULL || cr_cl_regions_writable(call);
 }
 
 void cr_cl_call_send(cured_call *call) {

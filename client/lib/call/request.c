@@ -190,16 +190,20 @@ static cr_status set_second(cured_call *call, uint64_t elements, const cured_opt
 
 static cr_status set_block(cured_call *call, uint64_t elements, const cured_block *layout, cr_error *error) {
     if (layout == NULL) return CR_OK;
-    if (call->calls->local == NULL)
-        return cr_fail(error, CR_UNIMPLEMENTED,
-                       "layout: a daemon takes no blocks yet; a connection to \"embedded:\" does, in this process");
-    call->layout = malloc(sizeof *call->layout);
-    if (call->layout == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a block");
-    cr_status status = cr_layout_make(call->layout, layout->dims, layout->shape, layout->start, layout->extent, error);
-    if (status == CR_OK && elements != UINT64_MAX && elements != call->layout->count)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "layout: the block has %llu elements, the input %llu",
-                       (unsigned long long)call->layout->count, (unsigned long long)elements);
-    return status;
+    cr_cl_block *block = call->block = malloc(sizeof *block);
+    if (block == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a block");
+    cr_status status = cr_layout_make(&block->at, layout->dims, layout->shape, layout->start, layout->extent, error);
+    if (status == CR_OK && elements != UINT64_MAX && elements != block->at.count)
+        status = cr_fail(error, CR_INVALID_ARGUMENT, "layout: the block has %llu elements, the input %llu",
+                         (unsigned long long)block->at.count, (unsigned long long)elements);
+    if (status != CR_OK) return status;
+    block->wire.axes = (uint32_t)layout->dims; /* cr_layout_make knows the limit */
+    for (size_t i = 0; i < layout->dims; i++) {
+        block->wire.shape[i] = layout->shape[i];
+        block->wire.start[i] = layout->start[i];
+        block->wire.extent[i] = layout->extent[i];
+    }
+    return CR_OK;
 }
 
 /* What a search asks of the call in place of answers. */

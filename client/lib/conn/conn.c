@@ -38,11 +38,12 @@ static void reset(cured_conn *conn) {
     uint8_t payload[2 * CR_NAME_MAX_BYTES + CR_TOKEN_MAX_BYTES + 32];
     hello.version_min = CR_WIRE_VERSION_MIN;
     hello.version_max = CR_WIRE_VERSION_MAX;
-    hello.feature_count = 3 + CR_BESIDES;
+    hello.feature_count = 4 + CR_BESIDES;
     strcpy(hello.features[0], CR_FEATURE_STATUSES);
     strcpy(hello.features[1], CR_FEATURE_OUTPUTS);
     strcpy(hello.features[2], CR_FEATURE_PARAMETERS);
-    for (int kind = 0; kind < CR_BESIDES; kind++) strcpy(hello.features[3 + kind], cr_beside_names_of[kind].field);
+    strcpy(hello.features[3], CR_FEATURE_LAYOUT);
+    for (int kind = 0; kind < CR_BESIDES; kind++) strcpy(hello.features[4 + kind], cr_beside_names_of[kind].field);
     memcpy(hello.client, conn->client, sizeof hello.client);
     memcpy(hello.token, conn->token, sizeof hello.token);
     size_t len = cr_wire_pack_hello(&hello, payload, sizeof payload);

@@ -31,7 +31,7 @@ cr_ask cr_local_ask(const cured_call *call) {
                     .partial = r->want_partial,
                     .unplaced = r->unplaced,
                     .masked = call->mask.kind != CR_MASK_NONE,
-                    .block = call->layout != NULL,
+                    .block = call->block != NULL,
                     .second = call->has_second,
                     .by_key = true,
                     .rereads = true,

@@ -15,7 +15,7 @@ enum { LENGTH_BYTES = 4, SCRATCH_ALIGNMENT = 64 };
 
 bool cr_local_is_pooled(const cured_call *call, const cr_local_input *input) {
     return call->calls->local->pooled && call->geometry == CR_GEOMETRY_WHOLE && input->memory != NULL &&
-           call->layout == NULL && call->ranked == NULL;
+           call->block == NULL && call->ranked == NULL;
 }
 
 bool cr_small_takes(const cured_call *call, const cr_local_input *input) {
@@ -133,8 +133,8 @@ void cr_local_answer(cured_call *call, const cr_partial *partial, const cured_ti
         uint64_t base = call->request.reduce.unplaced ? CR_UNPLACED : call->request.reduce.first;
         if (share == NULL)
             status = cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for the partial");
-        else if (call->layout != NULL)
-            status = cr_share_make_block(share, partial, call->layout, &error);
+        else if (call->block != NULL)
+            status = cr_share_make_block(share, partial, &call->block->at, &error);
         else
             status = cr_share_make(share, partial, base, &error);
         if (status == CR_OK) status = keep_share(call, share, &error);
@@ -161,8 +161,8 @@ void cr_small_run(cured_call *call) {
     cr_partial_want(&partial, call->needs.wants);
     const cr_view view = {call->data, call->mask, call->second.data};
     const uint64_t elements = call->data_bytes / cr_dtype_size(ask.dtype);
-    if (call->layout != NULL)
-        cr_cpu_fold_layout(&partial, call->layout, call->data, elements, 0);
+    if (call->block != NULL)
+        cr_cpu_fold_layout(&partial, &call->block->at, call->data, elements, 0);
     else if (call->calls->local->pooled)
         cr_split_fold(&partial, &view, elements, ask.first);
     else

@@ -90,7 +90,7 @@ static cr_status make_job(cr_work *work, bool in_memory, bool pooled, uint64_t f
     job->base = ask.first;
     job->mask = cr_mask_from(call->mask, from);
     job->beside = cr_second_from(call->second.data, from * job->element);
-    job->layout = call->layout;
+    job->layout = call->block != NULL ? &call->block->at : NULL;
     if (work->rereads != NULL) {
         job->quantile = &work->rereads->state;
         job->counts = work->rereads->counts;

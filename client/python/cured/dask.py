@@ -135,7 +135,7 @@ def _folded(x, ops, nan, options, split_every, address):
     indices = [op for op in ops if _is_index(op)]
     rest = [op for op in ops if op not in indices]
     ordered = [op for op in rest if _is_ordered(op, x.dtype.name)]
-    product = bool(ordered) and (ordered != ["digest"] or address is not None)  # a daemon takes no blocks
+    product = bool(ordered) and ordered != ["digest"]  # which blocks have, too
     if ordered and isinstance(x._meta, numpy.ma.MaskedArray):
         raise TypeError(_NO_PRODUCT)
     if product:  # its tree is fixed by the place of every element

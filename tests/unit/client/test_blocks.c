@@ -9,6 +9,7 @@
 
 #include "cured/cured.h"
 #include "tests/unit/check_main.h"
+#include "tests/unit/client/fake.h"
 
 #define OK(call) ck_assert_int_eq(call, CURED_OK)
 
@@ -198,8 +199,60 @@ START_TEST(what_is_wrong_is_said) {
 }
 END_TEST
 
+/* A daemon is told of a block of any axes that fits no usual head; one that grants no "layout" is asked nothing, and several regions are
+ * no block. */
+START_TEST(by_a_daemon) {
+    enum { AXES = CURED_BLOCK_MAX_DIMS };
+    static const char *const grants[] = {"layout", "stride"};
+    uint64_t shape[AXES], start[AXES], extent[AXES];
+    fake f;
+    cured_error error;
+    for (size_t i = 0; i < AXES; i++) shape[i] = UINT64_MAX - i, start[i] = shape[i] - 5, extent[i] = 5;
+    shape[0] = start[0] = extent[0] = 0;
+    for (int granted = 1; granted >= 0; granted--) {
+        cured_options o = CURED_OPTIONS_INIT;
+        cured_call *call;
+        cr_frame frame;
+        const uint8_t *payload;
+        cr_wire_welcome welcome = {.version = 1, .feature_count = 1};
+        uint8_t packed[256];
+        o.partial = true;
+        o.layout = &(cured_block){AXES, shape, start, extent};
+        fake_start(&f);
+        cured_conn *own;
+        OK(cured_connect(f.address, NULL, &own, NULL));
+        fake_accept(&f);
+        fake_expect(&f, own, CR_FRAME_HELLO, &frame, &payload);
+        OK(cured_reduce_buffer(own, CURED_I32, ops, OPS, NULL, 0, &o, &call, NULL));
+        strcpy(welcome.features[0], grants[!granted]);
+        fake_send(&f, CR_FRAME_WELCOME, 0, 0, packed, cr_wire_pack_welcome(&welcome, packed, sizeof packed));
+        if (granted) {
+            cr_wire_call m;
+            cr_wire_layout asked;
+            fake_expect(&f, own, CR_FRAME_CALL, &frame, &payload);
+            ck_assert_int_eq(cr_wire_unpack_call(payload, frame.length, &m, NULL), CR_OK);
+            ck_assert(m.reduce.has_layout && m.reduce.want_partial);
+            ck_assert_int_eq(cr_wire_unpack_layout(CR_FORM_CALL, payload, frame.length, &asked, NULL), CR_OK);
+            ck_assert_uint_eq(asked.axes, AXES);
+            ck_assert_mem_eq(asked.shape, shape, sizeof shape);
+            ck_assert_mem_eq(asked.start, start, sizeof start);
+            ck_assert_mem_eq(asked.extent, extent, sizeof extent);
+        } else {
+            ck_assert_int_eq(cured_wait(call, &error), CURED_UNIMPLEMENTED);
+            ck_assert_str_eq(error.text,
+                             "layout: this daemon is too old to take blocks; a connection to \"embedded:\" does, in "
+                             "this process");
+        }
+        cured_call_free(call);
+        cured_close(own);
+        fake_stop(&f);
+    }
+}
+END_TEST
+
 CR_CHECK_MAIN("client/blocks") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, cut_at_random);
     tcase_add_test(tc, what_is_wrong_is_said);
+    tcase_add_test(tc, by_a_daemon);
 }

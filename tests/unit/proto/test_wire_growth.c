@@ -40,6 +40,8 @@ static size_t call_with_field(const char *inside, unsigned number, uint8_t *out)
         {"segments", {15, 3}, ""},
         {"keys", {20, 3}, ""},
         {"second", {13, 3}, ""},
+        {"array_layout", {16, 3}, ""},
+        {"array_axis", {1, 16, 3}, ""},
         {"stream_input", {1, 3, 3}, ""},
         {"region_input", {3, 3, 3}, ""},
     };
@@ -85,9 +87,9 @@ START_TEST(fields_to_come_are_refused) {
         is_lacking(fields[i].message, fields[i].number, says);
     }
     static const char *const messages[] = {
-        "call", "reduce_request",   "merge_request", "input",        "descriptor_input",
-        "axis", "register_request", "stream_input",  "region_input", "output",
-        "mask", "segments",         "keys",          "second",       "parameter"};
+        "call",         "reduce_request", "merge_request", "input", "descriptor_input", "axis", "register_request",
+        "stream_input", "region_input",   "output",        "mask",  "segments",         "keys", "second",
+        "parameter",    "array_layout",   "array_axis"};
     for (size_t i = 0; i < sizeof messages / sizeof messages[0]; i++) {
         is_lacking(messages[i], 40, "has field 40");
         is_lacking(messages[i], 62, "has field 62");
