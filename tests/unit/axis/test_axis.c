@@ -2,6 +2,7 @@
  * copies each output's elements to a contiguous array, folds that, and finishes it; it knows nothing of strips, columns, tiles
  * or cuts. */
 #include <check.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -298,7 +299,14 @@ START_TEST(norminf_beside_an_index) {
 }
 END_TEST
 
+/* Thousands of arrays and states of some megabytes: as mappings, which malloc makes of them, the kernel would clear each. */
+static void keep_memory(void) {
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
+
 CR_CHECK_MAIN("axis") {
+    keep_memory();
     tcase_add_loop_test(tc, every_way_gives_the_same_bits, 0, 3);
     tcase_add_loop_test(tc, sums_of_every_distribution, 0, 3);
     tcase_add_loop_test(tc, each_fast_way_off, 0, CR_FAST_CPU_WAYS + 1);
