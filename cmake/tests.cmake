@@ -2,9 +2,10 @@
 
 set(CURED_TESTS_WITHOUT "" CACHE STRING "Labels (a regular expression) of tests that are neither built nor run")
 
-# A test with the label integration takes long under a sanitizer, so CI runs it under one of the two. The seed and the test's name
-# say which: the halves 0 and 1 of one seed have every test between them.
-set(CURED_TESTS_HALF "" CACHE STRING "0 or 1: run only this half of the tests with the label integration")
+# A test with the label integration or values takes long under a sanitizer, so CI runs it under one of the two. The seed and the
+# test's name say which: the halves 0 and 1 of one seed have every test between them. The label values is for unit tests of many
+# answers, whose threads and memory are those of other tests, which run under both.
+set(CURED_TESTS_HALF "" CACHE STRING "0 or 1: run only this half of the tests with the label integration or values")
 set(CURED_TESTS_SEED 1 CACHE STRING "What draws the halves")
 
 # Whether a test of these labels is wanted.
@@ -108,9 +109,12 @@ function(cured_add_script_test name)
 endfunction()
 
 # Tests that take long, the longest first: ctest starts them first, so that none of them runs alone at the end.
-set(CURED_LONG_TESTS property axis_property test_axis docs integration_fuzz emulated_axis integration_uploads python_extension python_programs cuda_axis_plan
-    test_server_conn test_engine_feed integration_answers integration_axis integration_crowd integration_lifecycle
-    integration_regions emulated_folds emulated_ladder test_client_text integration_hostile_memory integration_axis_products)
+set(CURED_LONG_TESTS property axis_property test_axis docs sum_file without_embedded emulated_offsets bench_load hpc
+    integration_gpu_lane client_cli_weights integration_gpu_axis_faults fault_allocations integration_gpu_outputs
+    python_cuda_here double_caller_faults integration_fuzz emulated_axis integration_uploads python_extension
+    python_programs cuda_axis_plan test_server_conn test_engine_feed integration_answers integration_axis
+    integration_crowd integration_lifecycle integration_regions emulated_folds emulated_ladder test_client_text
+    integration_hostile_memory integration_axis_products)
 
 function(cured_test_properties name environment labels timeout)
   if(NOT timeout)
@@ -118,7 +122,7 @@ function(cured_test_properties name environment labels timeout)
   endif()
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" LABELS "${labels}" TIMEOUT ${timeout}
                        SKIP_RETURN_CODE 77)
-  if(NOT CURED_TESTS_HALF STREQUAL "" AND "integration" IN_LIST labels)
+  if(NOT CURED_TESTS_HALF STREQUAL "" AND labels MATCHES "(^|;)(integration|values)(;|$)")
     string(MD5 drawn "${CURED_TESTS_SEED} ${name}")
     string(SUBSTRING ${drawn} 0 1 drawn)
     math(EXPR drawn "0x${drawn} % 2")
