@@ -57,6 +57,11 @@ typedef struct cli_options {
     bool groups_given, drop;
     uint32_t dims; /* of --shape; 0: not given */
     uint64_t shape[CLI_MAX_DIMS];
+    bool within_given;
+    uint32_t within_dims; /* of --within: the array that each file is a block of */
+    uint64_t within[CURED_BLOCK_MAX_DIMS];
+    const char *start;                     /* where the blocks begin, as it was given; NULL: not given */
+    size_t block;                          /* the number of the file among them */
     bool table;                            /* --output table: aligned columns */
     struct cli_rows *rows;                 /* of several files with table, gathered; NULL: none */
     const char *output;                    /* NULL: standard output */
@@ -73,6 +78,12 @@ typedef struct cli_options {
     size_t share_count;           /* given; 0: none */
     cured_options call;           /* with partial and first */
 } cli_options;
+
+/* What a file is of the array of --within. */
+typedef struct cli_block {
+    uint64_t start[CURED_BLOCK_MAX_DIMS], extent[CURED_BLOCK_MAX_DIMS];
+    cured_block of;
+} cli_block;
 
 /* What a reduction along axes gives: the shape of the answers, in the input's order. */
 typedef struct cli_layout {
@@ -198,6 +209,13 @@ void cli_progress_begin(const cli_options *o, const char *name, cured_options *c
 void cli_progress_clear(void);
 /* What the line says; total 0: not known. */
 void cli_progress_text(const char *name, uint64_t done, uint64_t total, double seconds, char *out, size_t bytes);
+
+/* block.c: --within and --start. Numbers with commas between them from *text on, which moves behind them; false: there are none, or too
+ * many. */
+bool cli_numbers(const char **text, uint64_t *numbers, uint32_t most, uint32_t *count);
+int cli_take_within(cli_options *o, const char *value);
+/* Whether they go with what else is asked. */
+int cli_block_check(const cli_options *o, bool reduces, bool merge);
 
 /* shares.c: --q and --method. Once the ops are known: those that take a share come once for each. */
 int cli_take_shares(cli_options *o, const char *value);

@@ -342,12 +342,14 @@ int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size
     cli_input in = {.fd = -1};
     cured_options options = o->call;
     cured_keys keys;
+    cli_block block;
     npy_header h;
     cured_error error;
     *call = NULL;
     int code = settle(o, &in, &h, ops, op_count, layout);
     if (code == EXIT_OK) code = take_slice(o, &in, layout);
     if (code == EXIT_OK) cli_place(o, layout, &keys, &options);
+    if (code == EXIT_OK) code = cli_block_place(o, &in, &block, &options);
     if (code == EXIT_OK && o->via == VIA_DESCRIPTOR && !cured_passes_fd(conn))
         code = cli_fail(EXIT_USAGE, "--via descriptor wants a Unix socket");
     if (code == EXIT_OK && o->via == VIA_DESCRIPTOR && in.swap)

@@ -48,4 +48,7 @@ int cli_input_pump(cli_input *in, cured_call *call, uint64_t bytes);
 /* Reads all of the array, whose count is known, to in->array, as it lies in the file; end_input frees it. */
 int cli_input_all(cli_input *in);
 
+/* block.c: what of the array of --within the input is, if that is given. block is to live as long as options. */
+int cli_block_place(const cli_options *o, const cli_input *in, cli_block *block, cured_options *options);
+
 #endif

@@ -251,21 +251,9 @@ static int set_second(cli_options *o, const char *value) {
 }
 
 static int set_shape(cli_options *o, const char *value) {
-    static const char must[] = "the lengths of up to 64 dimensions, with commas between them";
-    for (o->dims = 0; o->dims < CLI_MAX_DIMS; value++) {
-        char digits[24];
-        value += strspn(value, " ");
-        size_t len = strcspn(value, ", ");
-        if (len == 0 || len >= sizeof digits) return bad("shape", value, must);
-        memcpy(digits, value, len);
-        digits[len] = '\0';
-        if (!number(digits, &o->shape[o->dims++])) return bad("shape", digits, must);
-        value += len;
-        value += strspn(value, " ");
-        if (*value == '\0') return EXIT_OK;
-        if (*value != ',') break;
-    }
-    return bad("shape", value, must);
+    const char *at = value;
+    if (cli_numbers(&at, o->shape, CLI_MAX_DIMS, &o->dims) && *at == '\0') return EXIT_OK;
+    return bad("shape", value, "the lengths of up to 64 dimensions, with commas between them");
 }
 
 /* Two words are forms of what is printed; files of these names are ./table and ./json. */
@@ -278,6 +266,13 @@ static int set_output(cli_options *o, const char *value) {
 
 static int set_first(cli_options *o, const char *value) {
     return number(value, &o->call.first) ? EXIT_OK : bad("first", value, "an index");
+}
+
+static int set_within(cli_options *o, const char *value) { return cli_take_within(o, value); }
+
+static int set_start(cli_options *o, const char *value) {
+    o->start = value;
+    return EXIT_OK;
 }
 
 static int set_kernel(cli_options *o, const char *value) {

@@ -88,7 +88,7 @@ bool cli_ordered(cured_dtype dtype, const cured_op *ops, size_t op_count) {
 
 bool cli_counts_order(const cli_options *o, cured_dtype dtype, const cured_op *ops, size_t op_count, uint32_t dims,
                       const uint64_t *shape) {
-    const bool ordered = o->keys != NULL || cli_ordered(dtype, ops, op_count); /* rows have their places */
+    const bool ordered = o->keys != NULL || o->within_given || cli_ordered(dtype, ops, op_count); /* places count */
     uint32_t wide = 0; /* dimensions: with one alone both orders are the same */
     for (uint32_t d = 0; d < dims; d++) {
         if (shape[d] == 0) return false;

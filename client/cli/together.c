@@ -51,6 +51,7 @@ int cli_check_together(const cli_options *o, bool reduces, bool merge) {
         return cli_fail(EXIT_USAGE, "--json goes with neither --output nor --partial");
     if (arrays && !o->call.partial && o->output != NULL && o->op_count != 1 && strstr(o->output, "{op}") == NULL)
         return cli_fail(EXIT_USAGE, "--output is '%s', must hold {op} when there are several ops", o->output);
-    const int code = cli_text_check(o);
+    int code = cli_text_check(o);
+    if (code == EXIT_OK) code = cli_block_check(o, reduces, merge);
     return code == EXIT_OK && o->call.partial ? cli_check_binary(o->output) : code;
 }

@@ -36,7 +36,8 @@ static int fold_slices(const ranks_job *job, const cli_options *o, const cured_o
         one.file = o->files[i];
         one.slice = &slice;
         one.call.partial = true;
-        one.call.first += plan->files[i].first + slice.first;
+        one.block = i;
+        if (!plan->blocks) one.call.first += plan->files[i].first + slice.first;
         code = ranks_plan_check(&one, ops, op_count, &plan->files[i]);
         if (code != EXIT_OK) break;
         code = cli_reduce(&one, conn, ops, op_count, &call, &dtype, &layout);
@@ -78,6 +79,15 @@ static void print_timing(const ranks_job *job, const cli_options *o, const ranks
             (double)gather_ns / 1e6, job->ranks, job->nodes);
 }
 
+/* Blocks that are one array have as many elements as that; a digest tells more. */
+static int check_blocks(const cli_options *o, uint64_t count) {
+    uint64_t whole = 1;
+    for (uint32_t i = 0; i < o->within_dims; i++) whole *= o->within[i]; /* at most 2^60, or the calls had failed */
+    if (!o->within_given || count == whole) return EXIT_OK;
+    return cli_fail(EXIT_DATA, "the files have %llu elements together, and the array of --within has %llu",
+                    (unsigned long long)count, (unsigned long long)whole);
+}
+
 /* Rank 0: the answers of the sum of all. */
 static int finish(const ranks_job *job, const cli_options *o, const cured_op *ops, size_t op_count, bool named,
                   const ranks_record *sum, uint64_t gather_ns) {
@@ -103,8 +113,10 @@ static int finish(const ranks_job *job, const cli_options *o, const cured_op *op
     answer.figures = figures;
     print_timing(job, o, sum, gather_ns);
     if (o->call.partial) return cli_write(o->output, &piece, 1);
-    if (cured_partial_check(sum->bytes, sum->length, &answer.dtype, &answer.count, &error) != CURED_OK ||
-        cured_partial_finish(sum->bytes, sum->length, ops, op_count, &o->call, &values, &error) != CURED_OK)
+    const bool read = cured_partial_check(sum->bytes, sum->length, &answer.dtype, &answer.count, &error) == CURED_OK;
+    const int blocks = read ? check_blocks(o, answer.count) : EXIT_OK;
+    if (blocks != EXIT_OK) return blocks;
+    if (!read || cured_partial_finish(sum->bytes, sum->length, ops, op_count, &o->call, &values, &error) != CURED_OK)
         return cli_fail(EXIT_DATA, "%s (%s)", error.text, cured_status_name(error.code));
     answer.values = values;
     const int code = cli_print(o, &answer, named);

@@ -1,7 +1,7 @@
 /* plan: which rank takes what. Each rank looks at every N-th file and tells the others; then all cut the whole alike.
  *
  * The files are one array, in their order. It is cut into as many equal slices as there are ranks, at multiples of 4,096 elements,
- * because products of floats merge there alone. A file that cannot be read by position goes to the rank in whose slice it begins.
+ * because products of floats merge there alone. Blocks of a larger array (--within) go as they are to one rank after the other. A file that cannot be read by position goes to the rank in whose slice it begins.
  *
  * Thread: one a rank. Owner: the files belong to whoever asked for the plan. */
 #include <stdlib.h>
@@ -115,6 +115,7 @@ int ranks_plan_make(ranks_job *job, const cli_options *o, const cured_op *ops, s
     cli_failure unheard = {0};
     memset(plan, 0, sizeof *plan);
     plan->axis = o->axis_given;
+    plan->blocks = o->within_given;
     int code = look_at_all(job, o, ops, op_count, plan);
     if (code == EXIT_OK && job->rank != 0) cli_report_into(&unheard);
     if (code == EXIT_OK) code = join(o, ops, op_count, plan);
@@ -138,6 +139,7 @@ bool ranks_plan_slice(const ranks_plan *plan, int rank, int ranks, size_t index,
     const uint64_t end = cut(total, rank + 1, ranks, plan->axis ? 1 : BLOCK);
     *slice = (cli_slice){0, file->units};
     if (total == 0) return index == 0 && rank == 0; /* somebody must say what nothing comes to */
+    if (plan->blocks) return index % (size_t)ranks == (size_t)rank;
     if (file->regular == 0) return first >= begin && first < end && file->units != 0;
     const uint64_t from = first > begin ? first : begin;
     const uint64_t to = first + file->units < end ? first + file->units : end;

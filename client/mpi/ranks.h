@@ -37,8 +37,8 @@ typedef struct ranks_plan {
     ranks_file *files;
     size_t count, whole; /* files; how many of them are not regular */
     uint64_t total;      /* elements */
-    bool axis;
-    cli_layout layout; /* with an axis; on rank 0 alone */
+    bool axis, blocks;   /* blocks: each file is one of a larger array */
+    cli_layout layout;   /* with an axis; on rank 0 alone */
 } ranks_plan;
 
 /* What a rank has come to: sent with room for `room` bytes behind it. */

@@ -137,6 +137,40 @@ class Answers(MpiTest):
             self.assertEqual((code, b"", 1), (got, out, len(err)), err)
             self.assertIn(words, err[0])
 
+    def test_blocks_of_an_array(self):
+        """Boxes that tile an array of two axes, big-endian and in Fortran order, by any number of ranks; what does not
+        tile it is said."""
+        rows, columns, ops = 60, 700, ("--ops", "digest,argmin,argmax,sum,std,count_nan")
+        data = self.floats(rows * columns, nan=True)
+        whole = self.file("whole.npy", npy("<f4", "(%d, %d)" % (rows, columns), data))
+
+        def box(first, count, left, width):
+            return [data[(r * columns + left) * 4:(r * columns + left + width) * 4] for r in range(first, first + count)]
+        paths, starts = [], []
+        for k, (first, count, left, width) in enumerate(((0, 60, 0, 100), (0, 20, 100, 600), (20, 40, 100, 1), (20, 40, 101, 599))):
+            lines, form = box(first, count, left, width), "(%d, %d)" % (count, width)
+            if k == 1:
+                lines = [b"".join(line[c * 4:c * 4 + 4] for line in lines) for c in range(width)]
+            values = b"".join(lines)
+            if k == 0:
+                values = b"".join(values[i:i + 4][::-1] for i in range(0, len(values), 4))
+            paths.append(self.file("box%d.npy" % k, npy(">f4" if k == 0 else "<f4", form, values, fortran=k == 1)))
+            starts.append("%d,%d" % (first, left))
+        within = ("--within", "%d,%d" % (rows, columns))
+        chosen = [3, 1, 0, 2]
+        self.same(self.client("reduce", whole, *ops), "reduce", *(paths[k] for k in chosen), *ops, *within, "--start",
+                  ":".join(starts[k] for k in chosen), ranks=(1, 3, 6))
+        wrong = ((64, "number 4 is missing", ("sum", *paths, *within, "--start", ":".join(starts[:3]))),
+                 (65, "elements together, and the array of --within has 42000", ("sum", *paths[:3], *within, "--start", ":".join(starts[:3]))),
+                 (65, "lies outside --within: along dimension 1", ("sum", *paths, *within, "--start", ":".join(starts[:3] + ["20,102"]))),
+                 (65, "missing, or there twice|in two of them", ("digest", *paths[:2], paths[2], paths[3], *within, "--start", ":".join(starts[:3] + ["19,101"]))),
+                 (64, "have no partials", ("median", *paths, *within, "--start", ":".join(starts))))
+        started = [(case, self.start(2, *case[2])) for case in wrong]  # together, because mpirun mostly waits
+        for (code, words, arguments), process in started:
+            got, out, err = self.finish(process)
+            self.assertEqual((code, b"", 1), (got, out, len(err)), err)
+            self.assertRegex(err[0], words)
+
     def test_many_files_are_one_array(self):
         """Raw and .npy, big-endian, packed and empty ones, in the order they are given."""
         parts = [self.floats(n) for n in (10000, 0, 33, 50001, 4096)]

@@ -54,6 +54,50 @@ class Arrays(CliTest):
             out[without(index, axis, keep)] += value
         return out
 
+    def test_blocks(self):
+        """--within and --start: boxes of an array in either order, as .npy and raw, by a daemon and here, merge to the whole's answers; what
+        is no such box is said."""
+        shape, ops = (4, 5, 6), ("--ops", "digest,argmax,sum")
+        values = self.array(shape, False)[1]
+        whole = self.client("reduce", os.path.join(self.dir, "x.npy"), *ops).out
+        within, parts = ("--within", "4,5,6", "--partial"), []
+        for k, (start, extent) in enumerate((((0, 0, 0), (4, 2, 6)), ((0, 2, 0), (4, 3, 1)), ((0, 2, 1), (3, 3, 5)), ((3, 2, 1), (1, 3, 5)))):
+            place = ("--start", ",".join(map(str, start)))
+            inside = {i: values[tuple(a + b for a, b in zip(start, i))] for i in indices(extent)}
+            partials = []
+            for fortran, raw in ((False, False), (True, False), (False, True)):
+                data = struct.pack("<%di" % len(inside), *[inside[i] for i in in_order(extent, fortran)])
+                name = self.write("part.i32" if raw else "part.npy", data if raw else npy(data, "<i4", extent, fortran))
+                how = ("--shape", ",".join(map(str, extent)), "--dtype", "i32") if raw else ()
+                for more in ((), ("--connect", "embedded:")):
+                    path = os.path.join(self.dir, "part%d.crp" % k)
+                    if more:
+                        result = self.run_static("reduce", name, *ops, *within, *place, *how, "--output", path, *more)
+                        self.assertEqual(0, result.code, result)
+                    else:
+                        self.client("reduce", name, *ops, *within, *(place if k else ()), *how, "--output", path)
+                    with open(path, "rb") as f:
+                        partials.append(f.read())
+            self.assertEqual(1, len(set(partials)), (start, extent))
+            parts.append(path)
+        self.assertEqual(whole, self.client("merge", *parts[::-1], *ops).out)
+        self.fails(65, "missing, or there twice", "merge", *parts[1:], "--ops", "digest")
+        box = self.write("part.npy", npy(bytes(24), "<i4", (2, 3)))
+        for code, words, asked in ((64, "wants --partial", ("--within", "2,3")), (64, "wants --within", ("--start", "0,0")),
+                                   (65, "2 dimensions, --within 1", ("--within", "6", "--partial")),
+                                   (65, "along dimension 1 it has 3 elements from 1 on, of 3", ("--within", "2,3", "--start", "0,1", "--partial")),
+                                   (65, "from 18446744073709551615 on", ("--within", "2,3", "--start", "18446744073709551615,0", "--partial")),
+                                   (65, "2^60", ("--within", "4294967296,4294967296", "--partial")),
+                                   (64, "--within is '2,18446744073709551616'", ("--within", "2,18446744073709551616", "--partial")),
+                                   (64, "up to 32 dimensions", ("--within", ",".join("1" * 33), "--partial")),
+                                   (64, "number 1 is missing or none", ("--within", "2,3", "--start", "0,-1", "--partial")),
+                                   (64, "more places", ("--within", "2,3", "--start", "0,0:0,0", "--partial")),
+                                   (64, "without --first", ("--within", "2,3", "--partial", "--first", "1")),
+                                   (64, "--axis goes with neither --partial", ("--within", "2,3", "--partial", "--axis", "1"))):
+            self.fails(code, words, "sum", box, *asked)
+        self.fails(64, "wants --shape", "sum", self.write("part.i32", bytes(24)), "--within", "2,3", "--partial")
+        self.fails(64, "reductions of files", "merge", parts[0], "--ops", "sum", "--within", "4,5,6")
+
     def test_digests(self):
         """A structure each: its words are the text's."""
         path, values = self.array((3, 4), False)
