@@ -151,6 +151,7 @@ static int show(const cli_options *o, const cli_columns *columns, const cli_chec
 }
 
 static int check_together(const cli_options *o) {
+    cured_error error;
     if (o->file_count > 2) return cli_fail(EXIT_USAGE, "weights takes one checkpoint, or two to compare");
     if (o->file_count == 2 && (o->manifest != NULL || o->check != NULL))
         return cli_fail(EXIT_USAGE, "--manifest and --check take one checkpoint: '%s' and '%s'", o->file, o->files[1]);
@@ -160,6 +161,7 @@ static int check_together(const cli_options *o) {
     if ((o->file_count == 2 || o->check != NULL) && o->op_count != 0)
         return cli_fail(EXIT_USAGE, "checkpoints are compared by their digests: leave out --ops");
     if (o->manifest != NULL && *o->manifest == '\0') return cli_fail(EXIT_USAGE, "--manifest wants the name of a file");
+    if (weights_check_ops(o->ops, o->op_count, &error) != CURED_OK) return cli_fail(EXIT_USAGE, "--%s", error.text);
     return EXIT_OK;
 }
 

@@ -302,6 +302,19 @@ static bool put_in_order(struct pool *p) {
     return true;
 }
 
+cured_status weights_check_ops(const cured_op *ops, size_t op_count, cured_error *error) {
+    for (size_t i = 0; i < op_count; i++) {
+        if (cr_op_closing((cr_op)ops[i]) == CR_CLOSING_ORDER)
+            return npy_fail(error, CURED_INVALID_ARGUMENT,
+                            "ops: %s is found in several reads, and tensors are read once: ask for it of an array",
+                            cured_op_name(ops[i]));
+        if (cr_op_inputs((cr_op)ops[i]) == 2)
+            return npy_fail(error, CURED_INVALID_ARGUMENT, "ops: %s is of two arrays, and tensors are taken one by one",
+                            cured_op_name(ops[i]));
+    }
+    return CURED_OK;
+}
+
 cured_status weights_run(const weights *w, const weights_ask *ask, weights_answers *out, cured_error *error) {
     struct pool p = {.w = w, .ask = ask, .out = out};
     struct worker *workers = NULL;
@@ -311,8 +324,8 @@ cured_status weights_run(const weights *w, const weights_ask *ask, weights_answe
     p.order = calloc(w->count + 1, sizeof *p.order);
     pthread_mutex_init(&p.lock, NULL);
     pthread_cond_init(&p.ended, NULL);
-    cured_status status = CURED_OK;
-    if (out->values == NULL || p.states == NULL || p.order == NULL || !put_in_order(&p))
+    cured_status status = weights_check_ops(ask->ops, ask->op_count, error);
+    if (status == CURED_OK && (out->values == NULL || p.states == NULL || p.order == NULL || !put_in_order(&p)))
         status = npy_fail(error, CURED_RESOURCE_EXHAUSTED, "no memory for the answers");
     for (size_t i = 0; i < w->count && status == CURED_OK; i++) {
         p.states[i].left = w->tensors[i].bytes;

@@ -30,6 +30,8 @@ typedef struct weights_answers {
     size_t count;
 } weights_answers;
 
+/* Whether such ops can be asked of tensors, which are read once, and one by one. INVALID_ARGUMENT otherwise. weights_run looks, too. */
+cured_status weights_check_ops(const cured_op *ops, size_t op_count, cured_error *error);
 cured_status weights_run(const weights *w, const weights_ask *ask, weights_answers *out, cured_error *error);
 void weights_answers_free(weights_answers *a);
 /* The answer of an op to a tensor; NULL: none. */

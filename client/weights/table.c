@@ -212,6 +212,8 @@ static cured_status check_row(const weights *w, const weights_tensor *const *row
     for (size_t i = 0; i < count; i++) {
         const weights_tensor *t = row[i];
         const uint64_t padding = (alignment - (end - begin) % alignment) % alignment;
+        if (t->offset < end && strcmp(t->name, row[i - 1]->name) == 0)
+            return weights_refuse(w, t, error, "its name is there twice");
         if (t->offset < end)
             return weights_refuse(w, t, error, "its offset %llu lies within tensor '%.60s', which ends at %llu",
                                   (ull)(t->offset - begin), weights_shown(row[i - 1]->name, name), (ull)(end - begin));

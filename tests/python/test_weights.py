@@ -77,6 +77,9 @@ w["layers.1.mlp.weight"].count_nan, w.digest, w.shapes["embed.weight"]
         self.assertEqual({"i": {"sum": 2, "count": 2}, "s": {"sum": 2.5, "count": 1}}, {n: dict(r) for n, r in w.items()})
         self.assertIsNone(w.digest)
         self.assertEqual({}, dict(cured.weights(path, ["sum"], filter="nothing")))
+        for op, words in (("median", "ops: median is found in several reads"), ("dot", "ops: dot is of two arrays")):
+            with self.assertRaisesRegex(ValueError, words):
+                cured.weights(path, op)
         with self.assertRaisesRegex(ValueError, "frob"):
             cured.weights(path, ["frob"])
         self.assertEqual(6, cured.weights(os.fsencode(path), ["count"])["w"].count)

@@ -304,7 +304,8 @@ class Weights(CliTest):
         path = self.write("use.safetensors", safetensors({"w": Tensor("F32", (1,), bytes(4))}))
         for says, *arguments in (("one checkpoint, or two", path, path, path), ("take one checkpoint", path, path, "--manifest", "x"),
                                  ("take one checkpoint", path, path, "--check", path), ("without --check", path, "--check", path, "--manifest", "x"),
-                                 ("leave out --ops", path, path, "--ops", "sum"), ("weights wants FILE",), ("none of --axis", path, "--axis", "0"), ("takes no --raw", path, "--raw")):
+                                 ("leave out --ops", path, path, "--ops", "sum"), ("--ops: median is found in several reads", path, "--ops", "sum,median"),
+                                 ("--ops: dot is of two arrays", path, "--ops", "dot"), ("weights wants FILE",), ("none of --axis", path, "--axis", "0"), ("takes no --raw", path, "--raw")):
             self.assertIn(says, self.ask("here", *arguments, code=64).err)
         self.assertIn("no name of its 1 tensors matches --filter 'x*'", self.ask("here", path, "--filter", "x*", code=65).err)
         self.assertIn("cannot open", self.ask("here", path, "--check", "/nowhere", code=66).err)

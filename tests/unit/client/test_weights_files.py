@@ -189,6 +189,7 @@ class SafetensorsTest(FilesTest):
     def test_twice(self):
         e, f = json.dumps(entry()), json.dumps(entry(offsets=(8, 16)))
         self.refused(safetensors({}, header='{"a":%s,"a":%s}' % (e, f)) + bytes(16), "tensor 'a': its name is there twice")
+        self.refused(safetensors({}, header='{"a":%s,"a":%s}' % (e, e)) + bytes(8), "tensor 'a': its name is there twice")  # at one place
         self.refused(safetensors({}, header='{"a":%s,"\\u0061":%s}' % (e, f)) + bytes(16), "tensor 'a': its name is there twice")
 
     def test_deep_and_long(self):
