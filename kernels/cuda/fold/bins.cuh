@@ -70,12 +70,12 @@ template <class E, bool ABSOLUTE> struct cr_rows {
     }
 
     /* Room for `adds` more, for those that settle; fill counts since the rows were empty. */
-    CR_DEVICE static void reserve(Shared &shared, cr_sum_state *state, uint32_t &fill, uint32_t adds) {
+    CR_DEVICE static uint32_t reserve(Shared &shared, cr_sum_state *state, uint32_t fill, uint32_t adds) {
         if (fill + adds > 8191) {
             settle(shared, state);
             fill = 0;
         }
-        fill += adds;
+        return fill + adds;
     }
     static constexpr uint32_t adds(uint32_t elements) { return elements; }
 
@@ -101,7 +101,7 @@ template <class E, bool ABSOLUTE, int PARTS, int DIGITS, int COPIES> struct cr_d
     }
 
     /* Room for `adds` more; fill counts since the table was cleared. */
-    CR_DEVICE static void reserve(Shared &shared, cr_sum_state *state, uint32_t &fill, uint32_t adds) {
+    CR_DEVICE static uint32_t reserve(Shared &shared, cr_sum_state *state, uint32_t fill, uint32_t adds) {
         if (fill + adds > MOST) {
             __syncwarp();
             merge(shared, state, threadIdx.x / 32, 1, threadIdx.x % 32, 32);
@@ -109,7 +109,7 @@ template <class E, bool ABSOLUTE, int PARTS, int DIGITS, int COPIES> struct cr_d
             clear(shared);
             fill = 0;
         }
-        fill += adds;
+        return fill + adds;
     }
 
     /* low + high·2^64, at a multiple of 16 bits, of so many digits. */

@@ -29,9 +29,19 @@ template <class T, int OF, int KIND> struct cr_sum_layout<cr_term_of<T, OF>, KIN
     static constexpr int DIGITS = AROUND ? (E::SPLIT ? 25 : 15) : SPAN < 25 ? SPAN : 25;
 };
 
+/* What a warp knows of its sum beside the accumulators. One word, because each is little and a register is dear: as words of their own they
+ * made squares of bfloat16 and of float64 spill. */
+struct cr_sum_marks {
+    uint32_t fill : 16;                          /* additions to the bins since the last drain, or since the bins were cleared */
+    uint32_t streak : 4;                         /* tiles that took them, see tile */
+    uint32_t placed : 1;                         /* this warp's anchors are its own */
+    uint32_t used : 1, widened : 1, drained : 1; /* its bins, wide levels, digits hold something */
+    uint32_t loose : 1;                          /* this thread has put something into the state's limbs or counters */
+};
+
 /* Four vectors in flight in each thread need no register spilled; four blocks of them fill the memory's pipe. */
 template <class E, int KIND, int U = 4, int RESIDENT = CR_GPU_BLOCKS_PER_SM>
-struct cr_float_sum {
+struct cr_float_sum : cr_sum_marks {
     using Window = cr_window<E, KIND>;
     using Bins = cr_bins<E, KIND>;
     using Layout = cr_sum_layout<E, KIND>;
@@ -60,9 +70,6 @@ struct cr_float_sum {
     int a, unit; /* the anchors; exponent of digit 0's unit */
     cr_span bounds;
     uint32_t adds; /* to each level, since the last drain; those passed twice count twice as many */
-    uint32_t fill, streak; /* additions to the bins since then, or since the bins were cleared; tiles that took them, see tile */
-    bool placed, used, widened, drained; /* this warp's anchors are its own; its bins, wide levels, digits hold something */
-    bool loose;                          /* this thread has put something into the state's limbs or counters */
 
     CR_DEVICE static constexpr uint32_t passes(int level) { return PAIR && level > 0 && level + 1 < LEVELS ? 2 : 1; }
     CR_DEVICE double anchor(int level) const { return cr_anchor(a + Window::SCALE - Window::STEP * level); }
@@ -230,7 +237,7 @@ struct cr_float_sum {
             __syncwarp();
         }
         used = true;
-        if constexpr (!Bins::IN_DIGITS) Bins::reserve(shared.bins, to, fill, Bins::adds(elements));
+        if constexpr (!Bins::IN_DIGITS) fill = Bins::reserve(shared.bins, to, fill, Bins::adds(elements));
     }
 
     template <int N> CR_DEVICE void slow(uint4 (&v)[N], Shared &shared) {

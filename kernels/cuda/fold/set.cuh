@@ -20,18 +20,18 @@
 #include "kernels/cuda/fold/float_sums.cuh"
 
 /* What a sum knows beside its accumulators and their place; the same for a warp. */
-struct cr_sum_kept {
+struct cr_sum_kept : cr_sum_marks {
     cr_span bounds;
-    uint32_t adds, fill, streak;
+    uint32_t adds;
     int unit;
-    bool placed, used, widened, drained, loose;
 
     template <class S> CR_DEVICE void recall(S &sum) const {
         sum.bounds = bounds;
-        sum.adds = adds, sum.fill = fill, sum.streak = streak;
+        sum.adds = adds;
         sum.unit = unit;
-        sum.placed = placed, sum.used = used, sum.widened = widened, sum.drained = drained;
-        sum.loose = sum.loose || loose;
+        const uint32_t loose = sum.loose;
+        static_cast<cr_sum_marks &>(sum) = *this;
+        sum.loose |= loose;
     }
     template <class S> CR_DEVICE void keep(S &sum) {
         const bool any = __any_sync(CR_EVERYONE, sum.loose);
@@ -39,9 +39,9 @@ struct cr_sum_kept {
         __syncwarp();
         if (threadIdx.x % CR_WARP == 0) {
             bounds = sum.bounds;
-            adds = sum.adds, fill = sum.fill, streak = sum.streak;
+            adds = sum.adds;
             unit = sum.unit;
-            placed = sum.placed, used = sum.used, widened = sum.widened, drained = sum.drained;
+            static_cast<cr_sum_marks &>(*this) = sum;
             loose = any;
         }
         __syncwarp();

@@ -9,14 +9,17 @@
 #include "kernels/cuda/thread/simt.cuh"
 #include "kernels/cuda/walk/walk.cuh"
 
-/* Descriptors at hand, one in each lane of a warp: so 31 short arrays take one way to memory, and not one each. */
+/* Descriptors at hand, a warp's worth of them in shared memory: so 31 short arrays take one way to memory, and not one each. */
 struct cr_list_window {
     uint32_t base;
-    cr_list_array mine; /* number base + lane */
+    cr_list_array *mine; /* from number `base` on; the warp's own */
 
     CR_DEVICE void load(const cr_list_args &args, uint32_t at) {
+        const uint32_t lane = threadIdx.x % CR_WARP;
         base = at;
-        mine = args.arrays[min(at + threadIdx.x % CR_WARP, args.count)];
+        __syncwarp();
+        mine[lane] = args.arrays[min(at + lane, args.count)];
+        __syncwarp();
     }
     /* Whether number `at` and the next one are there. */
     CR_DEVICE bool has(uint32_t at) const { return at - base + 1 < CR_WARP; }
@@ -34,11 +37,11 @@ template <int SIZE> struct cr_list_spot {
     /* Number `at` of the list; a warp together. */
     CR_DEVICE void take(const cr_list_args &args, cr_list_window &window, uint32_t at) {
         if (!window.has(at)) window.load(args, at);
-        const uint32_t lane = at - window.base;
-        data = reinterpret_cast<const uint8_t *>(__shfl_sync(CR_EVERYONE, (uint64_t)(uintptr_t)window.mine.data, lane));
-        n = __shfl_sync(CR_EVERYONE, window.mine.n, lane);
-        row = __shfl_sync(CR_EVERYONE, window.mine.row, lane);
-        next = __shfl_sync(CR_EVERYONE, window.mine.row, lane + 1);
+        const cr_list_array *one = &window.mine[at - window.base];
+        data = reinterpret_cast<const uint8_t *>(one[0].data);
+        n = one[0].n;
+        row = one[0].row;
+        next = one[1].row;
         const uint32_t off = (uint32_t)((uintptr_t)data % CR_GPU_VECTOR);
         uint32_t back = 0;
         head = off == 0 ? 0 : (CR_GPU_VECTOR - off) / SIZE;
@@ -103,9 +106,9 @@ CR_DEVICE void cr_list_load(uint4 (&v)[U], const cr_list_args &args, uint32_t ro
 
 /* The single elements of the arrays that begin in rows [row, end): an array a warp. */
 template <class A>
-CR_DEVICE void cr_list_edges(A &acc, const cr_list_args &args, uint32_t row, uint32_t end, typename A::Shared &shared) {
+CR_DEVICE void cr_list_edges(A &acc, const cr_list_args &args, uint32_t row, uint32_t end, cr_list_window &window,
+                             typename A::Shared &shared) {
     const uint32_t lane = threadIdx.x % CR_WARP;
-    cr_list_window window;
     uint32_t at = cr_list_find(args, row);
     if (args.arrays[at].row < row) at++;
     window.load(args, at);
@@ -123,6 +126,7 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) cr_list_walk(const 
     static_assert(A::SELF, "the accumulator publishes without a ticket");
     constexpr int U = A::UNROLL;
     __shared__ typename A::Shared shared;
+    __shared__ cr_list_array arrays[CR_WARPS][CR_WARP];
     A acc;
     cr_let_the_next_begin();
     cr_after_the_last(); /* the descriptors are written before */
@@ -130,6 +134,7 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) cr_list_walk(const 
     const uint32_t first = blockIdx.x * args.per_block, end = min(first + args.per_block, args.rows);
     uint32_t at = cr_list_find(args, first);
     cr_list_window window;
+    window.mine = arrays[threadIdx.x / CR_WARP];
     cr_list_spot<A::SIZE> spot;
     window.load(args, at);
     spot.take(args, window, at);
@@ -139,7 +144,7 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) cr_list_walk(const 
         cr_list_load<U>(v, args, row, end, at, window, spot);
         acc.template tile<U>(v, 0, U, shared);
     }
-    if (args.edges) cr_list_edges(acc, args, first, end, shared);
+    if (args.edges) cr_list_edges(acc, args, first, end, window, shared);
     __syncwarp();
     acc.publish(args.fold, shared);
 }
