@@ -54,8 +54,9 @@ cr_status cr_caller_fold_put(cr_room *room, const cr_visit *visit, const cr_gpu_
     cr_fold_prepare(&args, fold->dtype, fold->data, fold->n, fold->index, visit->multiprocessors, room->state, to);
     cr_partial_init(&to->partial, fold->dtype, fold->families);
     if (fold->wants) cr_partial_want(&to->partial, fold->wants);
-    args.follows = args.apart = follows;
-    args.counter = (uint8_t)slot;
+    args.follows = follows;
+    args.apart = follows;
+    args.next = &room->state->next[slot];
     args.mask = beside.mask;
     args.second = beside.second;
     *telling = fold->n != 0 && beside.mask.kind == CR_MASK_NONE && cr_fold_await(&args, fold->dtype, fold->families);

@@ -86,19 +86,20 @@ typedef struct cr_fold_slot {
 } cr_fold_slot;
 
 /* A kernel's argument, passed by value. What every kernel asks for comes first: the constant cache has lines of 64 bytes, and the first
- * look at each takes a launch a way to memory. */
+ * look at each takes a launch a way to memory. So does the first look at less than 32 bits of one (a load, and not an operand): nothing
+ * that long folds ask for is narrower. */
 typedef struct cr_fold_args {
     cr_gpu_state *state;
     cr_fold_slot *slot;
     cr_fold_plan plan;
     const uint8_t *data;
     uint64_t n, index; /* index: the input's index of data[0] */
+    uint32_t *next;    /* counts the chunks that have a block: one of state->next, each for one fold at a time */
     uint32_t multiprocessors;
-    bool follows; /* what was enqueued last on this stream is a fold too: this one may begin while that one ends */
-    bool wary;    /* a fold before it was hard: by what loses least if this one is, too */
-    bool apart;   /* no fold that may still run has the same counter: this one may work while that one ends */
-    uint8_t counter;
-    cr_mask mask;          /* in device memory; an element of data, an element of it */
+    uint32_t apart; /* no fold that may still run has the same `next`: this one may work while that one ends */
+    bool follows;   /* what was enqueued last on this stream is a fold too: this one may begin while that one ends */
+    bool wary;      /* a fold before it was hard: by what loses least if this one is, too */
+    cr_mask mask;   /* in device memory; an element of data, an element of it */
     const uint8_t *second; /* likewise: the second array's elements. NULL: there is none */
 } cr_fold_args;
 

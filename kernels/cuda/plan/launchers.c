@@ -227,8 +227,9 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
     args->index = index;
     args->plan = cr_fold_plan_make((uintptr_t)data, n, (uint32_t)cr_dtype_size(dtype), multiprocessors);
     args->multiprocessors = multiprocessors;
-    args->follows = args->wary = args->apart = false;
-    args->counter = 0;
+    args->follows = args->wary = false;
+    args->apart = 0;
+    args->next = state->next;
     args->mask = (cr_mask){.kind = CR_MASK_NONE};
     args->second = NULL;
     args->state = state;

@@ -73,9 +73,8 @@ template <int U, bool SHIFT, class A> CR_DEVICE void cr_walk_run(A &acc, const c
  * block waits for a slow one. A block asks for its next chunk but one while it works, and stops at the first that is not there;
  * so whoever is given the last number of all knows it, and leaves zero behind. Thread 0 only. */
 CR_DEVICE uint32_t cr_next_chunk(const cr_fold_args &args) {
-    uint32_t *next = &args.state->next[args.counter];
-    const uint32_t number = atomicAdd(next, 1u);
-    if (number + 1 == args.plan.chunks - args.plan.blocks) *next = 0;
+    const uint32_t number = atomicAdd(args.next, 1u);
+    if (number + 1 == args.plan.chunks - args.plan.blocks) *args.next = 0;
     return number + 2 * args.plan.blocks;
 }
 
