@@ -48,8 +48,10 @@ typedef struct cr_prod_state {
 enum { CR_MAIL_LETTERS = 3 };
 enum { CR_GPU_COUNTERS = 32 };
 typedef struct cr_gpu_state {
-    uint32_t ticket, pad[31];
-    uint32_t next[CR_GPU_COUNTERS];         /* of the chunks that have no block yet; see cr_walk_chunks */
+    uint32_t ticket, around_it[15];
+    uint32_t next_in_turn,
+        pad[15]; /* counts the chunks that have a block, of folds that wait for the one before; see cr_walk_chunks */
+    uint32_t next[CR_GPU_COUNTERS]; /* of folds that do not wait: each of those that run at a time has one of them */
     unsigned long long counted, around[15]; /* an extremum of at most 32 bits, and the blocks that have told theirs */
     /* What a block tells the last one, in letters of 16 bytes that are there as a whole or not (the second word of one is not zero):
      * so no block waits for its writes to be seen, and only the last block waits for the others. Whoever reads one leaves zero
@@ -94,7 +96,7 @@ typedef struct cr_fold_args {
     cr_fold_plan plan;
     const uint8_t *data;
     uint64_t n, index; /* index: the input's index of data[0] */
-    uint32_t *next;    /* counts the chunks that have a block: one of state->next, each for one fold at a time */
+    uint32_t *next;    /* one of state->next, if this fold need not wait */
     uint32_t multiprocessors;
     uint32_t apart; /* no fold that may still run has the same `next`: this one may work while that one ends */
     bool follows;   /* what was enqueued last on this stream is a fold too: this one may begin while that one ends */

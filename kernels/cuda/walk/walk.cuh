@@ -71,10 +71,12 @@ template <int U, bool SHIFT, class A> CR_DEVICE void cr_walk_run(A &acc, const c
 
 /* The chunks after a block's second one are whose comes first: of long arrays the GPU then reads one stretch at a time, and no
  * block waits for a slow one. A block asks for its next chunk but one while it works, and stops at the first that is not there;
- * so whoever is given the last number of all knows it, and leaves zero behind. Thread 0 only. */
-CR_DEVICE uint32_t cr_next_chunk(const cr_fold_args &args) {
-    const uint32_t number = atomicAdd(args.next, 1u);
-    if (number + 1 == args.plan.chunks - args.plan.blocks) *args.next = 0;
+ * so whoever is given the last number of all knows it, and leaves zero behind. Thread 0 only. Who waits for the fold before needs no
+ * counter of its own; it lies beside the state's sums, and so its address takes no registers. */
+template <class A> CR_DEVICE uint32_t cr_next_chunk(const cr_fold_args &args) {
+    uint32_t *next = cr_late<A>::value ? args.next : &args.state->next_in_turn;
+    const uint32_t number = atomicAdd(next, 1u);
+    if (number + 1 == args.plan.chunks - args.plan.blocks) *next = 0;
     return number + 2 * args.plan.blocks;
 }
 
@@ -96,7 +98,7 @@ template <int U, class A> CR_DEVICE void cr_walk_chunks(A &acc, const cr_fold_ar
     uint32_t count = cr_load_chunk(v, body + vector, args.plan.shift, left);
     uint32_t chunk = blockIdx.x + args.plan.blocks, after = 0, turn = 0; /* the next one, and the one after it */
     if (!cr_late<A>::value || !args.apart) cr_after_the_last();
-    if (chunk < args.plan.chunks && threadIdx.x == 0) after = cr_next_chunk(args);
+    if (chunk < args.plan.chunks && threadIdx.x == 0) after = cr_next_chunk<A>(args);
     acc.begin(args, shared, sample);
     for (;;) {
         acc.template tile<U>(v, vector, count, shared);
@@ -115,7 +117,7 @@ template <int U, class A> CR_DEVICE void cr_walk_chunks(A &acc, const cr_fold_ar
         __syncthreads();
         chunk = told[turn];
         turn ^= 1;
-        if (chunk < args.plan.chunks && threadIdx.x == 0) after = cr_next_chunk(args);
+        if (chunk < args.plan.chunks && threadIdx.x == 0) after = cr_next_chunk<A>(args);
     }
 }
 
