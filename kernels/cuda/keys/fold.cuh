@@ -18,6 +18,7 @@ CR_DEVICE void cr_keys_add(unsigned long long *word, long long value) { atomicAd
 
 template <class T, bool SHARED> struct cr_keys_fold {
     typedef typename T::Bits Bits;
+    static constexpr int HOT = 6; /* lanes of a warp with one key, so that registers keep what it has */
     static constexpr int U = T::U, TILE = U * CR_WARP, WORDS = T::DIGITS > 0 ? T::DIGITS : 1;
     const cr_keys_args &args;
     uint32_t *const shared; /* of a word, its lower half of each group, its upper half; then counts, those that are asked for */
@@ -253,12 +254,20 @@ template <class T, bool SHARED> struct cr_keys_fold {
             go_on(first, last, at, bits, keys);
             return;
         }
+        /* Many of one key, among others: in registers, too, because atomics of one word wait for each other. */
+        if (!SHARED && first != run_key && first != CR_KEYS_NOBODY && __popc(__ballot_sync(CR_EVERYONE, keys[0] == first)) >= HOT) turn_to(first);
 #pragma unroll
         for (int j = 0; j < U; j++) {
             if (keys[j] == CR_KEYS_NOBODY) continue;
             long long digit[WORDS];
             digits_of(keys[j], bits[j], at + lane + j * CR_WARP, digit);
-            add(keys[j], digit, 1, T::is_nonzero(bits[j]));
+            if (!SHARED && keys[j] == run_key) {
+                join(run, digit);
+                run_count++;
+                run_nonzero += T::is_nonzero(bits[j]);
+            } else {
+                add(keys[j], digit, 1, T::is_nonzero(bits[j]));
+            }
         }
     }
 
