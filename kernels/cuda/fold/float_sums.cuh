@@ -315,7 +315,7 @@ struct cr_float_sum : cr_sum_marks {
             way = 0;
             streak = 0;
         }
-        if (where != a || (Bins::IN_DIGITS ? max(adds + N * LANES / GROUP, fill + N * LANES) : adds + N * LANES / GROUP) > MOST) {
+        if (where != a || (Bins::IN_DIGITS ? max(adds + N * LANES / GROUP, (uint32_t)fill + N * LANES) : adds + N * LANES / GROUP) > MOST) {
             if (adds != 0 || (Bins::IN_DIGITS && fill != 0)) drain(shared);
             a = where;
             bounds = Window::bounds(a, 0);

@@ -29,9 +29,9 @@ struct cr_sum_kept : cr_sum_marks {
         sum.bounds = bounds;
         sum.adds = adds;
         sum.unit = unit;
-        const uint32_t loose = sum.loose;
+        const uint32_t before = sum.loose;
         static_cast<cr_sum_marks &>(sum) = *this;
-        sum.loose |= loose;
+        sum.loose |= before;
     }
     template <class S> CR_DEVICE void keep(S &sum) {
         const bool any = __any_sync(CR_EVERYONE, sum.loose);
