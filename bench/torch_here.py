@@ -84,6 +84,14 @@ def keys():
                 ways["index_add_"] = on_gpu(lambda i: theirs.index_add_(0, key, of), rounds=3 if groups > 1024 else 1, calls=1)
             tell("sum of 2^28 by %d keys, %s" % (groups, order), **ways)
         del key, of, sorted_values
+    for share in (0.1, 0.25, 0.5, 0.9):
+        key = torch.randint(groups, (n,), device="cuda", dtype=torch.int32)
+        key[torch.rand(n, device="cuda") < share] = groups // 2
+        wanted = torch.from_numpy(cured.sum(host, keys=key.cpu().numpy(), groups=groups)).cuda()
+        assert torch.equal(cured.sum(values, keys=key, groups=groups, out=mine), wanted)
+        tell("sum of 2^28, one of %d keys has %g" % (groups, share),
+             cured=on_gpu(lambda i: cured.sum(values, keys=key, groups=groups, out=mine), rounds=5, calls=4),
+             index_add_=on_gpu(lambda i: theirs.index_add_(0, key, values), rounds=3, calls=1))
     torch.cuda.empty_cache()
 
 
