@@ -244,9 +244,12 @@ class Answers(MpiTest):
         self.file("part0.npy", npy("<f4", "(6000,)", self.floats(6000)))
         self.file("part1.npy", npy("<f4", "(5000,)", self.floats(5000)))
         self.file("table.npy", npy("<f4", "(100, 7)", self.floats(700)))
+        for k in range(2):
+            self.file("rank%d.npy" % k, npy("<f4", "(4096, 512)", bytes(4096 * 512 * 4)))
         for line in ("mpirun -n 4 cured-mpi describe part0.npy part1.npy",
                      "mpirun -n 4 cured-mpi reduce part0.npy part1.npy --ops sum,argmax --json",
                      "mpirun -n 4 cured-mpi mean table.npy --axis 1 --output means.npy",
+                     "mpirun -n 2 cured-mpi reduce rank0.npy rank1.npy --within 4096,1024 --start 0,0:0,512 --ops digest,argmax",
                      "mpirun -n 4 cured-mpi bench"):
             done = subprocess.run(line.split(), cwd=self.folder, capture_output=True, timeout=HANG_S,
                                   env=environment(TMPDIR=self.folder, **SURROUNDINGS, PATH=BIN + ":" + os.environ["PATH"]))
