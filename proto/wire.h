@@ -54,6 +54,10 @@ typedef struct cr_beside_names {
 
 extern const cr_beside_names cr_beside_names_of[CR_BESIDES];
 
+/* All features that this version knows. */
+enum { CR_WIRE_FEATURES = 4 + CR_BESIDES };
+extern const char *const cr_wire_features[CR_WIRE_FEATURES];
+
 /* ---- the structs of fields.def: a member for each field of one message ---- */
 
 typedef char cr_wire_word[CR_WIRE_WORD_BYTES];

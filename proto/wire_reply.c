@@ -34,6 +34,17 @@ UNPACKS(stats, stats_response, cr_wire_stats)
 PACKS(slow_log, slow_log_response, cr_wire_slow_log)
 UNPACKS(slow_log, slow_log_response, cr_wire_slow_log)
 
+_Static_assert((int)CR_WIRE_FEATURES <= (int)CR_WIRE_MAX_FEATURES, "HELLO has room for all features");
+const char *const cr_wire_features[CR_WIRE_FEATURES] = {
+    CR_FEATURE_STATUSES,
+    CR_FEATURE_OUTPUTS,
+    CR_FEATURE_PARAMETERS,
+    CR_FEATURE_LAYOUT,
+#define CR_BESIDE(field, KIND, message, name) #field,
+#include "proto/beside.def"
+#undef CR_BESIDE
+};
+
 bool cr_wire_has_feature(const char features[][CR_NAME_MAX_BYTES + 1], uint32_t count, const char *name) {
     for (uint32_t i = 0; i < count && i < CR_WIRE_MAX_FEATURES; i++)
         if (strcmp(features[i], name) == 0) return true;

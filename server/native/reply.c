@@ -26,12 +26,9 @@ static bool send_frame(cr_conn *conn, uint8_t *payload, uint8_t type, uint16_t f
 
 bool cr_reply_welcome(cr_conn *conn, const cr_wire_hello *hello) {
     cr_wire_welcome m = {.version = CR_WIRE_VERSION_MAX};
-    const char *features[4 + CR_BESIDES] = {CR_FEATURE_STATUSES, CR_FEATURE_OUTPUTS, CR_FEATURE_PARAMETERS,
-                                            CR_FEATURE_LAYOUT};
-    for (int kind = 0; kind < CR_BESIDES; kind++) features[4 + kind] = cr_beside_names_of[kind].field;
-    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
-        if (cr_wire_has_feature(hello->features, hello->feature_count, features[i]))
-            snprintf(m.features[m.feature_count++], sizeof m.features[0], "%s", features[i]);
+    for (int i = 0; i < CR_WIRE_FEATURES; i++)
+        if (cr_wire_has_feature(hello->features, hello->feature_count, cr_wire_features[i]))
+            snprintf(m.features[m.feature_count++], sizeof m.features[0], "%s", cr_wire_features[i]);
     snprintf(m.server, sizeof m.server, "cured/%s", conn->native->calls->version);
     cr_answer_limits(conn->native->calls, &m.limits);
     uint8_t *payload = payload_room(conn, WELCOME_ROOM);

@@ -21,7 +21,7 @@ _Static_assert(offsetof(cured_conn, calls) == 0, "cr_cl_calls_of");
 
 #define NS_PER_MS UINT64_C(1000000)
 
-enum { CIRCUIT_FIRST_MS = 100, CIRCUIT_SHIFTS = 20 };
+enum { CIRCUIT_FIRST_MS = 100, CIRCUIT_SHIFTS = 20, FEATURE_BYTES = 16 /* of HELLO, with what stands before it */ };
 
 /* Makes the connection as new: nothing known of the daemon, HELLO first in line. */
 static void reset(cured_conn *conn) {
@@ -35,15 +35,11 @@ static void reset(cured_conn *conn) {
     conn->skip = 0;
     conn->full = false;
     cr_wire_hello hello;
-    uint8_t payload[2 * CR_NAME_MAX_BYTES + CR_TOKEN_MAX_BYTES + 32];
+    uint8_t payload[CR_WIRE_FEATURES * FEATURE_BYTES + CR_NAME_MAX_BYTES + CR_TOKEN_MAX_BYTES + 32];
     hello.version_min = CR_WIRE_VERSION_MIN;
     hello.version_max = CR_WIRE_VERSION_MAX;
-    hello.feature_count = 4 + CR_BESIDES;
-    strcpy(hello.features[0], CR_FEATURE_STATUSES);
-    strcpy(hello.features[1], CR_FEATURE_OUTPUTS);
-    strcpy(hello.features[2], CR_FEATURE_PARAMETERS);
-    strcpy(hello.features[3], CR_FEATURE_LAYOUT);
-    for (int kind = 0; kind < CR_BESIDES; kind++) strcpy(hello.features[4 + kind], cr_beside_names_of[kind].field);
+    hello.feature_count = CR_WIRE_FEATURES;
+    for (int i = 0; i < CR_WIRE_FEATURES; i++) strcpy(hello.features[i], cr_wire_features[i]);
     memcpy(hello.client, conn->client, sizeof hello.client);
     memcpy(hello.token, conn->token, sizeof hello.token);
     size_t len = cr_wire_pack_hello(&hello, payload, sizeof payload);
