@@ -3,9 +3,11 @@
 export type Dtype = 'bool' | 'u8' | 'i8' | 'u16' | 'i16' | 'u32' | 'i32' | 'u64' | 'i64' | 'f16' | 'bf16' | 'f32' | 'f64'
     | 'f8_e4m3' | 'f8_e5m2';
 export type ResultDtype = Dtype | 'i128' | 'int' | 'digest';
-export type Op = 'sum' | 'mean' | 'min' | 'max' | 'argmin' | 'argmax' | 'count' | 'count_nonzero' | 'count_nan' | 'count_inf'
-    | 'any' | 'all' | 'sumsq' | 'norm1' | 'norm2' | 'norminf' | 'var' | 'std' | 'prod' | 'bit_and' | 'bit_or' | 'bit_xor'
-    | 'quantile' | 'median' | 'dot' | 'sqdist' | 'average' | 'digest' | 'ptp';
+export type Op = // written by scripts/op-lists
+    | 'sum' | 'mean' | 'min' | 'max' | 'argmin' | 'argmax' | 'count' | 'count_nonzero'
+    | 'count_nan' | 'any' | 'all' | 'sumsq' | 'norm1' | 'norm2' | 'norminf' | 'var'
+    | 'std' | 'prod' | 'bit_and' | 'bit_or' | 'bit_xor' | 'quantile' | 'dot' | 'count_inf'
+    | 'digest' | 'sqdist' | 'average' | 'median' | 'ptp';
 
 export type TypedArray = Int8Array | Uint8Array | Uint8ClampedArray | Int16Array | Uint16Array | Int32Array | Uint32Array
     | BigInt64Array | BigUint64Array | Float32Array | Float64Array;
@@ -106,6 +108,7 @@ type OneOp<V extends Value> = {
 
 export class Client {
     constructor(address: string, options?: ConnectOptions);
+    // A method an op, written by scripts/op-lists.
     sum: OneOp<number | bigint>;
     mean: OneOp<number>;
     min: OneOp<number | bigint | boolean>;
@@ -115,7 +118,6 @@ export class Client {
     count: OneOp<bigint>;
     count_nonzero: OneOp<bigint>;
     count_nan: OneOp<bigint>;
-    count_inf: OneOp<bigint>;
     any: OneOp<boolean>;
     all: OneOp<boolean>;
     sumsq: OneOp<number | bigint>;
@@ -129,11 +131,12 @@ export class Client {
     bit_or: OneOp<number | bigint | boolean>;
     bit_xor: OneOp<number | bigint | boolean>;
     quantile: OneOp<number>;
-    median: OneOp<number>;
     dot: OneOp<number | bigint>;
+    count_inf: OneOp<bigint>;
+    digest: OneOp<string>;
     sqdist: OneOp<number | bigint>;
     average: OneOp<number>;
-    digest: OneOp<string>;
+    median: OneOp<number>;
     ptp: OneOp<number | bigint>;
     /** Several ops from one pass. */
     reduce<O extends Op>(array: ArrayData | ArrayStream, ops: readonly O[], options: AxisOptions): Promise<Result<O, ArrayResult>>;

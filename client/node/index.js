@@ -10,11 +10,9 @@ const { DTYPES, RESULTS, dtypeOf, sizeOf, bytesOf, valueOf, arrayOf } = require(
 
 const { cured } = grpc.loadPackageDefinition(
     loader.loadSync(path.join(__dirname, 'cured.proto'), { enums: Number, longs: String, defaults: true }));
-const OPS = ['sum', 'mean', 'min', 'max', 'argmin', 'argmax', 'count', 'count_nonzero', 'count_nan', 'count_inf', 'any', 'all',
-    'sumsq', 'norm1', 'norm2', 'norminf', 'var', 'std', 'prod', 'bit_and', 'bit_or', 'bit_xor', 'quantile', 'median', 'dot',
-    'sqdist', 'average', 'digest', 'ptp'];
-const NUMBERS = Object.fromEntries(
-    cured.v1.Op.type.value.map((value) => [value.name.slice('OP_'.length).toLowerCase(), value.number]));
+const NUMBERS = Object.fromEntries(cured.v1.Op.type.value.filter((value) => value.number !== 0)
+    .map((value) => [value.name.slice('OP_'.length).toLowerCase(), value.number]));
+const OPS = Object.keys(NUMBERS);
 const PIECE = 1 << 20; // bytes of an array in a message; more than that go as a stream
 const TURN = 256 * 1024; // bytes of an array, and then of the second one
 
@@ -278,10 +276,13 @@ class Client {
     }
 }
 
+// A signal may be that of many calls: each lets go of it when it has ended.
 function listen(signal, call) {
     if (signal === undefined) return;
-    if (signal.aborted) call.cancel();
-    else signal.addEventListener('abort', () => call.cancel(), { once: true });
+    const cancel = () => call.cancel();
+    if (signal.aborted) cancel();
+    else signal.addEventListener('abort', cancel, { once: true });
+    call.on('status', () => signal.removeEventListener('abort', cancel));
 }
 
 // An op's answers along an axis, whose parts came in any order.

@@ -4,6 +4,7 @@
 'use strict';
 const assert = require('assert');
 const fs = require('fs');
+const { getEventListeners } = require('events');
 const { Readable } = require('stream');
 const cured = require('cured');
 
@@ -132,6 +133,10 @@ async function refusals(client) {
     const stop = new AbortController();
     setTimeout(() => stop.abort(), 50);
     await rejects(client.sum(slow(), { signal: stop.signal }), 'CANCELLED', '');
+    const kept = new AbortController(); // of many calls, none of which keeps hold of it
+    for (let k = 0; k < 3; k++) await client.sum(new Float64Array([1, 2]), { signal: kept.signal });
+    await client.sum(Readable.from([new Float64Array([1, 2])]), { signal: kept.signal });
+    assert.deepStrictEqual(getEventListeners(kept.signal, 'abort'), []);
     const nobody = cured.connect('unix:/nowhere/cured.sock', { timeoutMs: 500 });
     await assert.rejects(nobody.sum(a), cured.CuredError);
     nobody.close();

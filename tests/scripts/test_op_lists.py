@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-FILES = ("kernels/core/op.def", "proto/cured.proto", "client/include/cured/cured.h", "client/python/cured/__init__.pyi")
+FILES = ("kernels/core/op.def", "proto/cured.proto", "client/include/cured/cured.h", "client/python/cured/__init__.pyi", "client/node/index.d.ts")
 
 
 def lists(*arguments):
@@ -38,7 +38,8 @@ class OpLists(unittest.TestCase):
             self.assertEqual(lists(folder).returncode, 0)
             self.assertEqual(lists("--check", folder).returncode, 0)
             for name, line in ((FILES[1], "  OP_NEW = 60;\n"), (FILES[2], "    CURED_OP_NEW = 60\n"),
-                               (FILES[3], "def new(a: Array, /, axis: Axis = None, *, dtype: Dtype = None, keepdims: bool")):
+                               (FILES[3], "def new(a: Array, /, axis: Axis = None, *, dtype: Dtype = None, keepdims: bool"),
+                               (FILES[4], "| 'new';\n"), (FILES[4], "    new: OneOp<number>;\n")):
                 with open(os.path.join(folder, name), encoding="utf-8") as file:
                     self.assertIn(line, file.read())
 
