@@ -45,31 +45,39 @@ int cli_take_within(cli_options *o, const char *value) {
                     CURED_BLOCK_MAX_DIMS);
 }
 
+/* As many places as files, all of them read once. */
+static int check_places(const cli_options *o) {
+    uint64_t start[CURED_BLOCK_MAX_DIMS];
+    uint32_t count;
+    const char *at = o->start != NULL ? o->start : "";
+    for (size_t i = 0; i < o->file_count; i++) {
+        bool place = i == 0 || *at == ':';
+        if (place && i != 0) at++;
+        place = place && cli_numbers(&at, start, CURED_BLOCK_MAX_DIMS, &count);
+        if (place && (*at == ':' || *at == '\0')) continue;
+        return cli_fail(EXIT_USAGE,
+                        "--start is '%s', must be a place for each of %zu files, such as 0,0:0,512: number %zu is "
+                        "missing or none",
+                        o->start != NULL ? o->start : "", o->file_count, i + 1);
+    }
+    if (*at == '\0') return EXIT_OK;
+    return cli_fail(EXIT_USAGE, "--start is '%s', which has more places than there are files, %zu", o->start,
+                    o->file_count);
+}
+
 int cli_block_check(const cli_options *o, bool reduces, bool merge) {
     static const char *const not [] = {"axis",  "offsets", "keys",  "where", "second",
                                        "first", "offset",  "count", "text",  "total"};
-    uint64_t start[CURED_BLOCK_MAX_DIMS];
-    uint32_t count;
     if (!o->within_given && o->start == NULL) return EXIT_OK;
     if (!reduces || merge) return cli_fail(EXIT_USAGE, "--within and --start are for reductions of files");
     if (!o->within_given) return cli_fail(EXIT_USAGE, "--start wants --within, the shape of the whole array");
     for (size_t i = 0; i < sizeof not / sizeof not [0]; i++)
-        if (cli_has_option(not [i]) && cli_given(o, not [i]))
-            return cli_fail(EXIT_USAGE, "--within goes without --%s", not [i]);
+        if (cli_given(o, not [i])) return cli_fail(EXIT_USAGE, "--within goes without --%s", not [i]);
     if (!o->call.partial && !cli_program_here.whole)
         return cli_fail(EXIT_USAGE, "--within wants --partial: cured-client merge finishes the partials of all blocks");
     if (cli_goes_by_rank(o))
         return cli_fail(EXIT_USAGE, "--within: medians and quantiles have no partials; give the files without it");
-    if (o->start == NULL && o->file_count == 1) return EXIT_OK;
-    for (size_t i = 0; i < o->file_count; i++)
-        if (o->start == NULL || !start_of(o, i, start, &count))
-            return cli_fail(EXIT_USAGE,
-                            "--start is '%s', must be a place for each of %zu files, such as 0,0:0,512: number %zu is "
-                            "missing or none",
-                            o->start != NULL ? o->start : "", o->file_count, i + 1);
-    if (!start_of(o, o->file_count, start, &count)) return EXIT_OK;
-    return cli_fail(EXIT_USAGE, "--start is '%s', which has more places than there are files, %zu", o->start,
-                    o->file_count);
+    return o->start == NULL && o->file_count == 1 ? EXIT_OK : check_places(o);
 }
 
 int cli_block_place(const cli_options *o, const cli_input *in, cli_block *block, cured_options *options) {

@@ -92,6 +92,8 @@ class Arrays(CliTest):
                                    (64, "up to 32 dimensions", ("--within", ",".join("1" * 33), "--partial")),
                                    (64, "number 1 is missing or none", ("--within", "2,3", "--start", "0,-1", "--partial")),
                                    (64, "more places", ("--within", "2,3", "--start", "0,0:0,0", "--partial")),
+                                   (64, "more places", ("--within", "2,3", "--start", "0,0:", "--partial")),
+                                   (64, "more places", ("--within", "2,3", "--start", "0,0:x", "--partial")),
                                    (64, "without --first", ("--within", "2,3", "--partial", "--first", "1")),
                                    (64, "--axis goes with neither --partial", ("--within", "2,3", "--partial", "--axis", "1"))):
             self.fails(code, words, "sum", box, *asked)
