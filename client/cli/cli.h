@@ -192,9 +192,9 @@ extern const cli_program cli_program_here;
 
 /* options.c: parses argv; EXIT_OK, or an exit code after its sentence. *show_help, *show_version: asked for; o->command is what
  * help is asked of, NULL: the program. */
+int cli_parse(int argc, char **argv, cli_options *o, bool *show_help, bool *show_version);
 /* Whether an option of this name was given that only some commands take. */
 bool cli_given(const cli_options *o, const char *name);
-int cli_parse(int argc, char **argv, cli_options *o, bool *show_help, bool *show_version);
 /* cmd_help.c: the help of a command, or of the program when it is NULL. EXIT_OK, or EXIT_USAGE: there is no such command. */
 int cli_help(const char *command);
 /* Whether this program has an option of options.def. */

@@ -1,7 +1,8 @@
 /* plan: which rank takes what. Each rank looks at every N-th file and tells the others; then all cut the whole alike.
  *
  * The files are one array, in their order. It is cut into as many equal slices as there are ranks, at multiples of 4,096 elements,
- * because products of floats merge there alone. Blocks of a larger array (--within) go as they are to one rank after the other. A file that cannot be read by position goes to the rank in whose slice it begins.
+ * because products of floats merge there alone. A file that cannot be read by position goes to the rank in whose slice it begins.
+ * Blocks of a larger array (--within) go as they are to one rank after the other.
  *
  * Thread: one a rank. Owner: the files belong to whoever asked for the plan. */
 #include <stdlib.h>

@@ -13,6 +13,7 @@
 /* The bits, in float type dtype, of ±(magnitude·2^exponent + ε), where 0 < ε < 2^exponent if sticky, and ε = 0
  * otherwise. With sticky, magnitude must have at least 56 bits. Changes magnitude. An exact zero is +0. */
 uint64_t cr_round(cr_dtype dtype, bool negative, cr_big *magnitude, int exponent, bool sticky);
+/* The same of a magnitude that is short. */
 uint64_t cr_round_short(cr_dtype dtype, bool negative, unsigned __int128 magnitude, int exponent, bool sticky);
 /* +∞ or −∞ (of a type without: its NaN), and the one NaN that answers hold, in float type dtype. */
 uint64_t cr_float_infinity(cr_dtype dtype, bool negative);
