@@ -30,9 +30,10 @@ def check_groups():
 def load_sanitizer():
     if "address" not in os.environ.get("CURED_TEST_SANITIZE", "") or "LD_PRELOAD" in os.environ:
         return
-    name = subprocess.run(["cc", "-print-file-name=libasan.so"], stdout=subprocess.PIPE, text=True).stdout.strip()
+    # The C++ library is named beside it, or the sanitizer meets torch, which a test imports later, without knowing how C++ throws.
+    names = [subprocess.run(["cc", "-print-file-name=" + name], stdout=subprocess.PIPE, text=True).stdout.strip() for name in ("libasan.so", "libstdc++.so.6")]
     # Python keeps memory to its end, so that only what tests/python/test_process.py counts is a leak.
-    os.environ.update(LD_PRELOAD=name, ASAN_OPTIONS="detect_leaks=0:abort_on_error=0", PYTHONMALLOC="malloc")
+    os.environ.update(LD_PRELOAD=" ".join(filter(os.path.isabs, names)), ASAN_OPTIONS="detect_leaks=0:abort_on_error=0", PYTHONMALLOC="malloc")
     os.execv(sys.executable, [sys.executable] + sys.argv)
 
 
