@@ -1,9 +1,10 @@
-/* by_key: answers from partials by key: an array for each op, as the reduction by key of all rows answers.
+/* by_key: answers from partials by key: an array for each op, as the reduction by key of all rows answers; and those of CUDA tensors.
  *
- * Thread: with the GIL, except while cells are finished. Owner: new references. */
+ * Thread: with the GIL, except while cells are finished or a GPU is waited for. Owner: new references. */
 #include <stdio.h>
 
-#include "client/python/extension.h"
+#include "client/python/tensor.h"
+#include "cured/by_key.h"
 #include "kernels/core/keyed.h"
 
 /* Notes which ops lack answers, as a call does. */
@@ -52,4 +53,20 @@ PyObject *cr_py_by_key_finish(cr_py_request *r, const void *data, size_t bytes, 
         Py_CLEAR(r->lacking[k]);
     }
     return answer;
+}
+
+PyObject *cr_py_cuda_partial_by_key(const cured_cuda_ask *ask) {
+    cured_error error;
+    void *bytes;
+    size_t length;
+    PyThreadState *thread = PyEval_SaveThread();
+    const cured_status status = cured_cuda_partial_by_key(ask, &bytes, &length, &error);
+    PyEval_RestoreThread(thread);
+    if (status != CURED_OK) {
+        cr_py_raise(&error);
+        return NULL;
+    }
+    PyObject *partial = cr_py_partial_new(bytes, length);
+    cured_by_key_free(bytes);
+    return partial;
 }

@@ -44,7 +44,7 @@ static bool check(const cr_py_request *r) {
         why = "initial: not with CUDA tensors: put a tensor of one element in a list with it";
     else if (r->plan.mask != NULL || (r->input.is_masked && r->input.cuda_mask.data == NULL && r->plan.count != 0))
         why = "where: the mask of a CUDA tensor is a bool tensor on the same GPU";
-    else if (r->input.is_masked && r->partial)
+    else if (r->input.is_masked && r->partial && r->keys == NULL)
         why = "where: a partial of a CUDA tensor takes no mask: make it of t[mask]";
     if (why != NULL) PyErr_SetString(PyExc_TypeError, why);
     if (why == NULL && !r->plan.contiguous) {
@@ -264,7 +264,7 @@ PyObject *cr_py_cuda_run(cr_py_request *r) {
     if (!check(r)) return NULL;
     const cured_cuda_ask ask = ask_of(r, &array, &options);
     if (order_read(r, false, &error) != CURED_OK) return failed(&error);
-    if (r->partial) return run_partial(&ask);
+    if (r->partial) return r->keys != NULL ? cr_py_cuda_partial_by_key(&ask) : run_partial(&ask);
     if (r->options.asked != NULL) return run_counts(r, &ask);
     return r->plan.whole && r->offsets == NULL ? run_whole(r, &ask) : run_axis(r, &ask);
 }

@@ -16,8 +16,6 @@ static const char *clash(const cr_py_request *r) {
     if (r->input.ndim == 0) return "keys: the array has no axis";
     if (r->input.kind == CR_PY_CUDA && !cr_py_cuda_wanted(r))
         return "keys: a CUDA tensor is reduced by key in this process: leave out client=";
-    if (r->input.kind == CR_PY_CUDA && r->partial)
-        return "keys: partials by key are the CPU's: pass a copy of the tensor there (a.cpu())";
     if (r->input.kind == CR_PY_FILE && r->where != NULL)
         return "where: not with keys of a file: reduce numpy.load(path)";
     return NULL;

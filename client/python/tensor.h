@@ -51,6 +51,9 @@ void cr_py_cuda_end_list(cr_py_tensor_list *list);
 cured_cuda_ask cr_py_cuda_ask_of_list(const cr_py_tensor_list *list, const cr_py_request *r,
                                       const cured_options *options);
 
+/* by_key.c: the partial by key that is asked. */
+PyObject *cr_py_cuda_partial_by_key(const cured_cuda_ask *ask);
+
 /* ---- exchange.c ---- */
 
 enum { CR_PY_DL_CPU = 1, CR_PY_DL_CUDA = 2, CR_PY_DL_CUDA_HOST = 3, CR_PY_DL_CUDA_MANAGED = 13 };

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cured/by_key.h"
+
 const char *const asks_names[ASK_KINDS] = {"reduce",
                                            "start",
                                            "list",
@@ -14,6 +16,7 @@ const char *const asks_names[ASK_KINDS] = {"reduce",
                                            "each",
                                            "axis",
                                            "segments",
+                                           "partial by key",
                                            "enqueued sum",
                                            "enqueued row",
                                            "enqueued axis",
@@ -38,6 +41,7 @@ static uint64_t *to[DEVICES];           /* device memory for answers, and a stat
 static int64_t *vectors[DEVICES];       /* of linear forms */
 static double at_host[ASKS_ROWS];
 static uint64_t borders[ASKS_ROWS + 1], *of_device[DEVICES]; /* of segments: rows */
+static uint32_t *row_of[DEVICES];                            /* of each element */
 static cured_values *found[ASKS_ARRAYS];
 static size_t found_count;
 
@@ -69,6 +73,9 @@ void asks_open(int device) {
     for (size_t i = 0; i <= ASKS_ROWS; i++) borders[i] = i * ROW;
     ck_assert_int_eq(cudaMalloc((void **)&of_device[device], sizeof borders), 0);
     ck_assert_int_eq(cudaMemcpy(of_device[device], borders, sizeof borders, cudaMemcpyHostToDevice), 0);
+    for (size_t i = 0; i < ASKS_COUNT; i++) numbers[i] = (int32_t)(i / ROW);
+    ck_assert_int_eq(cudaMalloc((void **)&row_of[device], sizeof numbers), 0);
+    ck_assert_int_eq(cudaMemcpy(row_of[device], numbers, sizeof numbers, cudaMemcpyHostToDevice), 0);
     ck_assert_int_eq(cudaMalloc((void **)&vectors[device], VECTOR * sizeof(int64_t)), 0);
     cudaMemset(to[device], 0, (ASKS_ROWS + 1) * 8);
     cudaDeviceSynchronize();
@@ -101,6 +108,22 @@ static cured_status by_linear_form(const cured_cuda_ask *ask, int device, cured_
     if (status != CURED_OK) return status;
     return cured_cuda_from_linear(CURED_F32, ask->ops, 1, NULL, vectors[device], (void *const[]){to[device]},
                                   to[device] + ASKS_ROWS, ask->stream, error);
+}
+
+/* The sums of its rows are finished at once. */
+static cured_status by_key(const cured_cuda_array *array, int device, void *stream, cured_error *error) {
+    const cured_op ops[] = {CURED_OP_SUM, CURED_OP_MAX};
+    const cured_keys keys = {row_of[device], ASKS_COUNT, CURED_U32, ASKS_ROWS, 1, false};
+    cured_options options = CURED_OPTIONS_INIT;
+    void *partial;
+    size_t bytes;
+    options.keys = &keys;
+    const cured_cuda_ask ask = {sizeof ask, array, 1, ops, 2, &options, stream};
+    cured_status status = cured_cuda_partial_by_key(&ask, &partial, &bytes, error);
+    if (status == CURED_OK)
+        status = cured_by_key_finish(partial, bytes, ops, 1, NULL, (void *const[]){at_host}, NULL, error);
+    cured_by_key_free(partial);
+    return status;
 }
 
 static bool is_of(asks_kind kind, asks_kind a, asks_kind b, asks_kind c) { return kind == a || kind == b || kind == c; }
@@ -143,6 +166,8 @@ cured_status asks_call(asks_kind kind, int device, int turn, void *stream, cured
         case ASK_AXIS:
         case ASK_SEGMENTS:
             return cured_cuda_reduce_axis(&ask, (void *const[]){at_host}, error);
+        case ASK_KEYED:
+            return by_key(list, device, stream, error);
         case ASK_LINEAR:
         case ASK_GRAPH_LINEAR:
             return by_linear_form(&ask, device, error);
@@ -228,6 +253,7 @@ bool asks_right(asks_kind kind, int device, int turn) {
         case ASK_AXIS:
             return rows_right(at_host, device, turn);
         case ASK_SEGMENTS:
+        case ASK_KEYED:
             return segments_right(at_host, device, turn);
         case ASK_ROWS:
             return rows_right(to[device], device, turn);

@@ -20,6 +20,7 @@ typedef enum asks_kind {
     ASK_EACH,      /* an answer of each */
     ASK_AXIS,      /* to host memory */
     ASK_SEGMENTS,  /* the same, by offsets in host memory */
+    ASK_KEYED,     /* a partial by key */
     ASK_SUM,       /* to device memory: a sum */
     ASK_LARGEST,   /* the largest element */
     ASK_ROWS,      /* along an axis */

@@ -367,6 +367,13 @@ class Here(Either):
                     wanted, got = (cured.reduce(each, ops, keys=keys, groups=groups) for each, keys in ((values, k), (make(values), make(k))))
                     for op in ops.split(","):
                         self.assert_arrays(got[op], wanted[op], "%s %s %d" % (op, dtype, groups))
+                    for keep in (None, values > 0):
+                        wanted, got = (cured.partial(each, ops, keys=keys, **({} if keep is None else {"where": where}))
+                                       for each, keys, where in ((values, k, keep), (make(values), make(k), None if keep is None else make(keep))))
+                        self.assertEqual(bytes(wanted), bytes(got), "partial of %s by %d keys" % (dtype, groups))
+                    half = len(k) // 2
+                    parts = cured.partial(make(values[:half]), ops, keys=make(k[:half]), groups=groups), cured.partial(values[half:], ops, keys=k[half:], groups=groups)
+                    self.assertEqual(cured.partial(values, ops, keys=k, groups=groups), cured.merge(parts), dtype)
                 k[7] = groups
                 with self.assertRaisesRegex(ValueError, "keys"):
                     cured.sum(make(a), keys=make(k), groups=groups)

@@ -1,5 +1,5 @@
 """Reductions of CUDA tensors by key, over the runtime double: types of elements and keys, groups few, many and empty, every order of keys, keys
-outside, answers to host memory, to tensors and in a capture, streams; what is refused, and what is wrong. Answers are those of the host."""
+outside, answers to host memory, to tensors and in a capture, partials, streams; what is refused, and what is wrong. Answers are those of the host."""
 import ctypes
 import fractions
 import itertools
@@ -220,6 +220,95 @@ class Keys(Case):
         CUDA.cudaGraphExecDestroy(made)
         CUDA.cudaGraphDestroy(graph)
 
+    def partials(self, a, k, ops, groups, mask=None, **more):
+        """Of the CPU and of the GPU, which has the elements and the keys."""
+        wanted, got = (cured.partial(each, ops, keys=keys, groups=groups, **more, **({} if mask is None else {"where": where}))
+                       for each, keys, where in ((a, k, mask), (Tensor(a), Tensor(k), None if mask is None else Tensor(mask))))
+        self.assertEqual(bytes(wanted), bytes(got), (a.dtype, a.shape, ops, groups, more))
+        return got
+
+    def test_partials(self):
+        """Types x ops x orders of keys x rows x masks x dropped keys: the CPU's bytes; and cut anywhere and merged with parts of the CPU."""
+        draw = numpy.random.default_rng(11)
+        for turn, (dtype, rows) in enumerate(itertools.product(INTEGERS + list(FLOATS), ((1500,), (400, 3)))):
+            a = whole(dtype, 1500) if len(rows) == 1 else random(rows, dtype)
+            ops = [*COUNTS, "min", "max", "norminf", "ptp"]
+            ops += SUMS if a.dtype.kind == "f" else ("sum", "mean", "norm1", "bit_and", "bit_or", "bit_xor")
+            for way, (order, k) in enumerate(orders(7, len(a))):
+                k = k.astype("i1 u2 i4 i8".split()[(turn + way) % 4])
+                mask = draw.random(a.shape) < 0.6 if way % 2 else None
+                groups, some = 7 if way % 3 else 3000, ",".join(draw.permutation(ops)[:1 + way * 2])
+                got = self.partials(a, k, some, groups, mask)
+                self.assertEqual(groups, got.groups)
+                self.partials(a, k, ",".join(ops), 4, mask, drop=True)
+                cut = int(draw.integers(0, len(a) + 1))
+                first = cured.partial(Tensor(a[:cut]), some, keys=Tensor(k[:cut]), groups=groups, **({} if mask is None else {"where": Tensor(mask[:cut])}))
+                rest = cured.partial(a[cut:], some, keys=k[cut:], groups=groups, **({} if mask is None else {"where": mask[cut:]}))
+                self.assertEqual(got, cured.merge([rest, first]), (dtype, order, cut))
+        self.assertEqual(self.partials(a, k, "sum", None).groups, int(k.max()) + 1)
+
+    def test_partials_of_wide_and_special_data(self):
+        """Exponents far apart; only NaNs; zeros of either sign; no elements, no groups; more cells than shared memory has."""
+        draw = numpy.random.default_rng(4)
+        k = draw.integers(0, 9, 3000)
+        ops = "var,norm1,min,max,count_nonzero"
+        for dtype, reach in (("f2", 4), ("f4", 40), ("f8", 300)):
+            with numpy.errstate(over="ignore", under="ignore"):
+                a = (draw.standard_normal(3000) * 10.0 ** draw.integers(-reach, reach // 2, 3000)).astype(dtype)
+            self.partials(a, k, ops, 9)
+            a[k == 2], a[k == 4], a[k == 5] = numpy.nan, -0.0, -numpy.inf
+            a[k == 6] = draw.choice(numpy.array([numpy.nan, numpy.inf, -numpy.inf, 0, -0.0], dtype), (k == 6).sum())
+            for some in (ops, "sumsq", "norm1", "count_inf", "count", "norminf", "sum"):
+                self.partials(a, k, some, 10)
+            self.partials(numpy.repeat(a[:, None], 40, 1), k, "mean,any", 900)
+        for n, groups in ((0, 5), (0, 0), (0, None)):
+            self.partials(numpy.zeros(n, "f4"), numpy.zeros(n, "i4"), "sum,count", groups)
+        self.partials(numpy.zeros(9, "i4"), numpy.zeros(9, "i4"), "sum,count", 0, drop=True)
+
+    def test_partials_outside_and_captured(self):
+        a, k = random((N,), "f4"), (numpy.arange(N) % 16).astype("i4")
+        k[[400, 700]] = 16, -1
+        messages = []
+        for each, keys in ((a, k), (Tensor(a), Tensor(k))):
+            with self.assertRaises(ValueError) as caught:
+                cured.partial(each, "var", keys=keys, groups=16)
+            messages.append(str(caught.exception))
+        self.assertEqual(*messages)
+        stream, graph = new_stream(), ctypes.c_void_p()
+        t, keys = Tensor(a, stream=stream.value), Tensor(k, stream=stream.value)
+        self.assertEqual(0, CUDA.cudaStreamBeginCapture(stream, 2))
+        with self.assertRaisesRegex(cured.Error, "it is captured"):
+            cured.partial(t, "sum", keys=keys, groups=16)
+        self.assertEqual(0, CUDA.cudaStreamEndCapture(stream, ctypes.byref(graph)))
+        CUDA.cudaGraphDestroy(graph)
+        main, other = new_stream(), new_stream()
+        t, keys = Tensor(a, stream=main.value), Tensor(numpy.zeros(N, "i4"), stream=other.value)
+        slow_write(other, keys, k)
+        self.assertEqual(cured.partial(a, "sum", keys=k, groups=9, drop=True), cured.partial(t, "sum", keys=keys, groups=9, drop=True))
+
+    def test_partials_refused(self):
+        a, k = random((N,), "f4"), numpy.zeros(N, "i4")
+        t, keys = Tensor(a), Tensor(k)
+        both = (("without a position there is no argmax", lambda a, k: cured.partial(a, "argmax", keys=k)),
+                ("op digest is of all bytes", lambda a, k: cured.partial(a, "digest", keys=k)),
+                ("op prod of f32 goes by the places", lambda a, k: cured.partial(a, "prod", keys=k)),
+                ("a partial by key has no position", lambda a, k: cured.partial(a, "sum", keys=k, first=4)),
+                ("a list of arrays takes none", lambda a, k: cured.partial([a, a], "sum", keys=k)),
+                ("axis 0|partial|axis", lambda a, k: cured.partial(a, "sum", offsets=[0, 3])))
+        for words, call in both:
+            for each in ((a, k), (t, keys)):
+                with self.assertRaisesRegex((TypeError, ValueError, NotImplementedError, cured.Error), words):
+                    call(*each)
+        for words, call in (("partials by key of prod are the CPU's", lambda: cured.partial(keys, "sum,prod", keys=keys, groups=1)),
+                            ("the GPU has no kernel for sumsq of i32 by key", lambda: cured.partial(keys, "sumsq", keys=keys, groups=1)),
+                            ("leave out client=", lambda: cured.partial(t, "sum", keys=keys, client=cured.Client("embedded:"))),
+                            ("median", lambda: cured.partial(t, "median", keys=keys)),
+                            ("t[mask]|takes no mask", lambda: cured.partial(t, "sum", where=Tensor(k != 0))),
+                            ("1720 bytes each, take more than 1073741824 bytes, the limit",
+                             lambda: cured.partial(Tensor(a.astype("f8")), "var", keys=keys, groups=1 << 20))):
+            with self.assertRaisesRegex((TypeError, ValueError, NotImplementedError, MemoryError, cured.Error), words):
+                call()
+
     def test_what_is_refused(self):
         a, k = random((N,), "f4"), numpy.zeros(N, "i4")
         t, keys = Tensor(a), Tensor(k)
@@ -233,7 +322,6 @@ class Keys(Case):
                             ("are a tensor on the same GPU", lambda: cured.sum(t, keys=k, groups=1)),
                             ("an array in the memory of this process", lambda: cured.sum(a, keys=keys, groups=1)),
                             ("the array has 5000 rows", lambda: cured.sum(t, keys=Tensor(k[1:]), groups=1)),
-                            ("partials by key are the CPU's", lambda: cured.partial(t, "sum", keys=keys, groups=1)),
                             ("leave out client=", lambda: cured.sum(t, keys=keys, groups=1, client=cured.Client("embedded:"))),
                             ("not with offsets", lambda: cured.sum(t, keys=keys, groups=1, offsets=[0, 3])),
                             ("axis 0", lambda: cured.sum(t, keys=keys, groups=1, axis=1)),

@@ -93,6 +93,14 @@ CURED_API cured_status cured_cuda_count(const cured_cuda_ask *ask, uint64_t *cou
  * becomes its size. Waits. */
 CURED_API cured_status cured_cuda_partial(const cured_cuda_ask *ask, void *out, size_t *out_bytes, cured_error *error);
 
+/* The partial by key of one array (cured/by_key.h), with the bytes of the CPU's partial of the same elements: with options->keys, whose
+ * drop counts as for answers, and a mask or none. *partial, with *bytes, is the caller's until cured_by_key_free(); NULL after an error.
+ * Waits; so FAILED_PRECONDITION while the stream is captured. The states of all groups come to the host, and take 1 GiB at most
+ * (RESOURCE_EXHAUSTED says how much a group takes). UNIMPLEMENTED: ops without kernels by key, and prod of integers, of which a GPU keeps
+ * 64 bits. INVALID_ARGUMENT: argmin and argmax; a key outside, which is named. */
+CURED_API cured_status cured_cuda_partial_by_key(const cured_cuda_ask *ask, void **partial, size_t *bytes,
+                                                 cured_error *error);
+
 /* A partial of each array, each of which begins at options->first, or nowhere where that says so. found is called by this thread for each,
  * in any order, while the GPU may be at others; the bytes are there until it returns, and it calls no function of this header. The arrays
  * may differ in dtype. Where this fails, found may have been called for some. */

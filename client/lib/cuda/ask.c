@@ -80,21 +80,22 @@ static cr_status take_places(cr_cl_cuda_ask *ask, cr_cl_cuda_what what, cr_error
 }
 
 static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, cr_error *error) {
-    const bool partial = what == CR_CUDA_PARTIAL || what == CR_CUDA_PARTIAL_EACH;
+    const bool by_key = what == CR_CUDA_PARTIAL_KEYS,
+               partial = what == CR_CUDA_PARTIAL || what == CR_CUDA_PARTIAL_EACH || by_key;
     const char *not = NULL;
     if (o->mask != NULL && what != CR_CUDA_VALUES && what != CR_CUDA_COUNT && what != CR_CUDA_AXIS &&
-        what != CR_CUDA_TO)
+        what != CR_CUDA_TO && !by_key)
         not = "mask";
     if (o->second != NULL && (what == CR_CUDA_EACH || what == CR_CUDA_PARTIAL_EACH || what == CR_CUDA_LINEAR))
         not = "second";
     if (o->asked != NULL && what != CR_CUDA_COUNT) not = "asked";
     if (o->layout != NULL) not = "layout";
     if (o->offsets != NULL && what != CR_CUDA_AXIS && what != CR_CUDA_TO) not = "offsets";
-    if (o->keys != NULL && what != CR_CUDA_AXIS && what != CR_CUDA_TO) not = "keys";
+    if (o->keys != NULL && what != CR_CUDA_AXIS && what != CR_CUDA_TO && !by_key) not = "keys";
     if (o->kernel != NULL) not = "kernel";
     if (o->outputs != NULL) not = "outputs";
     if (o->results != NULL) not = "results";
-    if (o->partial) not = "partial";
+    if (o->partial && !by_key) not = "partial";
     if (o->statuses) not = "statuses";
     if (what == CR_CUDA_LINEAR && (o->nan != CURED_NAN_PROPAGATE || o->ddof != 0)) not = "nan or ddof";
     if (what == CR_CUDA_LINEAR && o->result_dtype != CURED_DTYPE_DEFAULT) not = "result_dtype";
@@ -109,6 +110,9 @@ static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, cr_
     if (o->axis == NULL && o->offsets == NULL && o->keys == NULL && what == CR_CUDA_AXIS)
         return cr_fail(error, CR_INVALID_ARGUMENT,
                        "options: axis, offsets and keys are NULL: cured_cuda_reduce answers whole arrays");
+    if (o->keys == NULL && by_key)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "options: keys is NULL: cured_cuda_partial makes partials of whole arrays");
     return CR_OK;
 }
 
@@ -162,6 +166,7 @@ cr_status cr_cl_cuda_needs(const cr_cl_cuda_ask *ask, cr_dtype dtype, cr_needs *
                          .rereads = ask->ranked,
                          .partial = ask->unplaced || ask->first != 0,
                          .unplaced = ask->unplaced,
+                         .by_key = true,
                          .first = ask->first,
                          .finish = ask->finish};
     cr_status status = cr_ask_ops(&core, needs, error);
@@ -271,7 +276,7 @@ cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_c
     for (size_t k = 0; k < of->op_count; k++) ask->ops[k] = (cr_op)(ask->numbers[k] = (uint32_t)of->ops[k]);
     ask->finish = (cr_finish_opts){(cr_nan_policy)o.nan, (cr_overflow)o.overflow, (cr_dtype)o.result_dtype, o.ddof};
     ask->first = o.first;
-    ask->unplaced = o.unplaced;
+    ask->unplaced = o.unplaced || what == CR_CUDA_PARTIAL_KEYS;
     status = take_ranks(ask, what, &o, error);
     if (status == CR_OK) status = take_type(ask, what, error);
     if (status == CR_OK) status = take_second(ask, &o, error);

@@ -41,6 +41,7 @@ typedef enum cr_cl_cuda_what {
     CR_CUDA_EACH,         /* of each array */
     CR_CUDA_PARTIAL,      /* the partial */
     CR_CUDA_PARTIAL_EACH, /* of each array */
+    CR_CUDA_PARTIAL_KEYS, /* the partial by key; keys must be there */
     CR_CUDA_AXIS,         /* arrays of answers; an axis, offsets or keys must be there */
     CR_CUDA_TO,     /* answers in device memory, with an axis, offsets, keys or none; the arrays are of one type */
     CR_CUDA_LINEAR, /* the linear form in device memory, of arrays of one type */

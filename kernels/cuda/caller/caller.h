@@ -49,6 +49,13 @@ typedef struct cr_caller_told {
     void *user;
 } cr_caller_told;
 
+/* Whom a partial by key tells of its cells, by rising numbers: of those alone that have elements. */
+typedef struct cr_caller_cells {
+    cr_status (*found)(void *user, uint64_t cell, const cr_partial *partial,
+                       cr_error *error); /* other than CR_OK ends it */
+    void *user;
+} cr_caller_cells;
+
 typedef struct cr_caller_api {
     const char *version;                        /* of the library; who loads it has the same, or does not go on */
     const char *runtime;                        /* of CUDA's, such as "13.0" */
@@ -75,6 +82,8 @@ typedef struct cr_caller_api {
                           cr_error *error);
     /* An answer for each group, likewise; status: other than 0 where a key is outside. */
     cr_status (*keys)(const cr_gpu_keys *keys, void *stream, void *const *results, void *status, cr_error *error);
+    /* Of the ops' families, a partial of each group that has elements, without a position. Waits. */
+    cr_status (*keys_partial)(const cr_gpu_keys *keys, void *stream, const cr_caller_cells *told, cr_error *error);
     /* The linear form of the fold, whose first, wants and mask do not count, to device memory; and answers of one that was added up, of these
      * families, to axis->to, whose n is any above 0. wrong: NULL, or 8 bytes that become 0, or not where no elements have it. */
     cr_status (*linear)(const cr_caller_fold *fold, const cr_linear_to *to, cr_error *error);

@@ -201,6 +201,7 @@ cr_status cr_caller_bring_offsets(cr_room *room, const cr_visit *visit, cr_offse
 /* Says which offset is wrong: of those in device memory by a copy. Waits. */
 cr_status cr_caller_say_wrong(const cr_offsets *offsets, uint64_t elements, const cr_visit *visit, cr_error *error);
 cr_status cr_caller_keys(const cr_gpu_keys *keys, void *stream, void *const *results, void *state, cr_error *error);
+cr_status cr_caller_keys_partial(const cr_gpu_keys *keys, void *stream, const cr_caller_cells *told, cr_error *error);
 
 cr_status cr_caller_segments(const cr_gpu_segments *segments, void *stream, void *const *results, void *state,
                              cr_error *error);

@@ -1,9 +1,10 @@
-/* keys: answers by key, by offsets and under a mask along an axis, to host memory or device memory. Keys and masks lie in memory of the array's
- * device; offsets lie there, or are copied there.
+/* keys: answers by key, by offsets and under a mask along an axis, to host memory or device memory; and partials by key. Keys and masks lie in
+ * memory of the array's device; offsets lie there, or are copied there.
  *
  * A key outside, or a wrong offset, is found by the kernels. Who waits for the answers is told the first; other answers have a word of
  * status for it.
  * Thread: any. Owner: the room, or a graph. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/cuda/caller/internal.h"
@@ -33,6 +34,11 @@ static cr_status put(const cr_gpu_keys *k, const cr_visit *visit, uint8_t *state
                      unsigned long long *wrong, cr_error *error) {
     return cr_caller_error(cr_keys_gpu_enqueue(k, visit->multiprocessors, out, state, wrong, visit->stream), "keys",
                            error);
+}
+
+/* Whether what has failed may have left work in the stream: not what the answers themselves say. */
+static bool is_broken(cr_status status) {
+    return status != CR_OK && status != CR_INVALID_ARGUMENT && status != CR_OUT_OF_RANGE;
 }
 
 /* The state of all groups, and behind it a word for the status of nobody who asks. */
@@ -140,12 +146,89 @@ cr_status cr_caller_keys(const cr_gpu_keys *keys, void *stream, void *const *res
                 status = results != NULL ? run(room, &visit, &own, results, error)
                                          : put_in_room(room, &visit, &own, state, error);
             drop_state(room, &visit);
-            if (status != CR_OK && status != CR_INVALID_ARGUMENT && status != CR_OUT_OF_RANGE)
-                cr_room_settle(room, visit.stream);
+            if (is_broken(status)) cr_room_settle(room, visit.stream);
             pthread_mutex_unlock(&room->mutex);
             cr_room_give(room);
         }
     }
     cr_caller_leave(&visit);
+    return status;
+}
+
+/* ---- Partials ---- */
+
+/* The launches of a partial, and their states in host memory. */
+typedef struct states {
+    cr_keys_part parts[CR_KEYS_PARTS];
+    uint32_t count;
+    uint8_t *memory;
+} states;
+
+static uint64_t bytes_of(const states *s) { return s->parts[s->count - 1].place + s->parts[s->count - 1].bytes; }
+
+/* One after the other, through the same device memory; small ones through pinned memory, so that no copy waits. */
+static cr_status copy_states(cr_room *room, const cr_visit *visit, const cr_gpu_keys *k, const states *s,
+                             cr_error *error) {
+    const bool small = bytes_of(s) <= CR_ROOM_SMALL;
+    uint8_t *to = small ? room->small : s->memory;
+    uint64_t most = 0;
+    cudaError_t failure = cudaSuccess;
+    for (uint32_t i = 0; i < s->count; i++) most = s->parts[i].bytes > most ? s->parts[i].bytes : most;
+    cr_status status = cr_room_grow(&room->groups, &room->group_bytes, most, visit->stream, error);
+    if (status != CR_OK) return status;
+    for (uint32_t i = 0; i < s->count && failure == cudaSuccess; i++) {
+        const cr_keys_part *part = &s->parts[i];
+        failure = (cudaError_t)cr_keys_gpu_enqueue_part(k, part, visit->multiprocessors, room->groups, visit->stream);
+        if (failure == cudaSuccess)
+            failure =
+                cudaMemcpyAsync(to + part->place, room->groups, part->bytes, cudaMemcpyDeviceToHost, visit->stream);
+    }
+    if (failure == cudaSuccess) failure = cudaEventRecord(room->last, visit->stream);
+    status = cr_caller_error((int)failure, "keys", error);
+    if (status == CR_OK) status = cr_room_wait(room, room->last, error);
+    if (status != CR_OK) return status;
+    if (small) memcpy(s->memory, room->small, bytes_of(s));
+    cr_keys_head head;
+    cr_keys_part_planes(s->memory, &head);
+    return head.inside != 0 ? say_outside(k, visit, ~(uint64_t)head.inside, error) : CR_OK;
+}
+
+static cr_status tell_cells(const cr_gpu_keys *k, const states *s, const cr_caller_cells *told, cr_error *error) {
+    cr_status status = CR_OK;
+    cr_partial *p = malloc(sizeof *p);
+    if (p == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
+    for (uint64_t cell = 0; cell < cr_keys_answers(&k->keys) && status == CR_OK; cell++) {
+        cr_keys_part_fill(k, s->parts, s->count, s->memory, cell, p);
+        if (p->n != 0) status = told->found(told->user, cell, p, error);
+    }
+    free(p);
+    return status;
+}
+
+cr_status cr_caller_keys_partial(const cr_gpu_keys *keys, void *stream, const cr_caller_cells *told, cr_error *error) {
+    states s;
+    cr_visit visit;
+    cr_room *room = NULL;
+    bool here;
+    cr_status status = cr_keys_gpu_parts(keys, s.parts, &s.count, error);
+    if (status == CR_OK)
+        status = cr_caller_enter(&visit, keys->axis.shape.n != 0 ? keys->axis.data : NULL, stream, error);
+    if (status != CR_OK) return status;
+    s.memory = malloc(bytes_of(&s));
+    if (s.memory == NULL) status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the states of all groups");
+    if (status == CR_OK) status = cr_caller_check_wait(&visit, error);
+    if (status == CR_OK) status = check_beside(keys, &visit, &here, error);
+    if (status == CR_OK) status = cr_room_take(&visit, &room, error);
+    if (status == CR_OK) {
+        pthread_mutex_lock(&room->mutex);
+        status = copy_states(room, &visit, keys, &s, error);
+        drop_state(room, &visit);
+        if (is_broken(status)) cr_room_settle(room, visit.stream);
+        pthread_mutex_unlock(&room->mutex);
+        cr_room_give(room);
+    }
+    cr_caller_leave(&visit);
+    if (status == CR_OK) status = tell_cells(keys, &s, told, error);
+    free(s.memory);
     return status;
 }

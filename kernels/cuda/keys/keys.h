@@ -7,6 +7,7 @@
  * sample of the elements says; it changes what is fast, and no bit of an answer.
  *
  *   begin: a sample ──▶ the window ──▶ fold: planes, by way of shared memory where groups are few ──▶ close: an answer for each group
+ *                                                                                                  └▶ the host: a partial of each
  *
  * Memory: two of cr_keys_head, then the planes. All of it is made zero by the launch.
  * Thread: one at a time for a state. Owner: the caller. */
@@ -106,6 +107,28 @@ uint64_t cr_keys_gpu_state(const cr_gpu_keys *keys);
  * makes 0. Gives a cudaError_t. */
 int cr_keys_gpu_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
                         unsigned long long *wrong, void *stream);
+
+/* ---- For a partial: the states come to the host, which makes a partial of each cell (parts.c) ---- */
+
+/* One launch of the fold, and where its state lies among those of all in host memory. */
+typedef struct cr_keys_part {
+    uint32_t family; /* a sum's, extrema's or bits'; 0: counts alone, which otherwise the first has, too */
+    cr_keys_planes at;
+    uint64_t place, bytes;
+} cr_keys_part;
+enum { CR_KEYS_PARTS = 8 };
+
+/* The launches for a partial of the ops' families; otherwise the sentence. */
+cr_status cr_keys_gpu_parts(const cr_gpu_keys *keys, cr_keys_part parts[CR_KEYS_PARTS], uint32_t *count,
+                            cr_error *error);
+/* Enqueues one, whose state has part->bytes of device memory. Gives a cudaError_t. */
+int cr_keys_gpu_enqueue_part(const cr_gpu_keys *keys, const cr_keys_part *part, uint32_t multiprocessors,
+                             uint8_t *state, void *stream);
+/* Of a state that was copied: its head, and its planes. */
+const unsigned long long *cr_keys_part_planes(const uint8_t *state, cr_keys_head *head);
+/* The partial of a cell, from the states of all launches: of p->n elements, and if there are none, of that alone. */
+void cr_keys_part_fill(const cr_gpu_keys *keys, const cr_keys_part *parts, uint32_t count, const uint8_t *states,
+                       uint64_t cell, cr_partial *p);
 
 /* Of fold.cu, close.cu and joined.cu. */
 int cr_keys_launch_check(const cr_keys_args *args, uint64_t elements, void *stream); /* of offsets */

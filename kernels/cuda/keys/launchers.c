@@ -1,4 +1,4 @@
-/* launchers: how a reduction by key is laid over a GPU, and which planes its ops need.
+/* launchers: how a reduction by key is laid over a GPU, and which planes its ops, or its partial, need.
  *
  * Thread: any; nothing here holds state. */
 #include <cuda_runtime_api.h>
@@ -15,6 +15,7 @@ enum {
     PLACES = 2,       /* planes behind those of extrema: the first element that is the greatest, and the least */
     FEW = 4,          /* of a group, on average, where it has a place in shared memory */
     TOP_OF_FOUR = 31, /* bits, so that a window of four digits has 127 */
+    EVERY_DIGIT = 7,  /* of bits */
 };
 
 enum { MOMENTS = CR_FAM_SUM | CR_FAM_SUMSQ };
@@ -93,8 +94,20 @@ static uint32_t bits_of(const cr_gpu_axis *axis) {
 }
 
 /* Elements of a type that are no number have planes wherever an op may ask for them. */
-static cr_keys_planes planes_of(const cr_gpu_axis *axis, pass p) {
+static cr_keys_planes planes_with(cr_dtype dtype, uint32_t family, bool count, bool nonzero) {
     cr_keys_planes at = NO_PLANES;
+    if (count) at.count = at.all++;
+    if (nonzero) at.nonzero = at.all++;
+    at.counts = at.all;
+    if (is_float(dtype)) {
+        at.special = at.all;
+        at.all += CR_KEYS_SPECIAL_PLANES;
+    }
+    if (family != 0) add_sum(&at, dtype, family);
+    return at;
+}
+
+static cr_keys_planes planes_of(const cr_gpu_axis *axis, pass p) {
     bool count = false, nonzero = false;
     for (uint32_t k = 0; k < axis->op_count; k++) {
         const cr_term term = cr_op_term(axis->ops[k]);
@@ -103,14 +116,7 @@ static cr_keys_planes planes_of(const cr_gpu_axis *axis, pass p) {
                                    : cr_op_divisor(axis->ops[k]) != CR_DIVISOR_ONE || p.family == CR_FAM_EXTREMA;
         nonzero |= term == CR_TERM_NONZERO || term == CR_TERM_SOME || term == CR_TERM_EVERY;
     }
-    if (count) at.count = at.all++;
-    if (nonzero) at.nonzero = at.all++;
-    at.counts = at.all;
-    if (is_float(axis->dtype)) {
-        at.special = at.all;
-        at.all += CR_KEYS_SPECIAL_PLANES;
-    }
-    if (p.family != 0) add_sum(&at, axis->dtype, p.family == MOMENTS ? CR_FAM_SUM : p.family);
+    cr_keys_planes at = planes_with(axis->dtype, p.family == MOMENTS ? CR_FAM_SUM : p.family, count, nonzero);
     if (p.family == CR_FAM_EXTREMA && places_of(axis) != 0) at.all += PLACES;
     return at;
 }
@@ -133,16 +139,25 @@ static uint32_t passes_of(const cr_gpu_axis *axis, pass passes[PASSES]) {
     return count;
 }
 
-uint64_t cr_keys_gpu_state(const cr_gpu_keys *keys) {
+/* Planes of the pass that has the most. */
+static uint64_t most_planes(const cr_gpu_axis *axis) {
     pass passes[PASSES];
     int32_t most = 0;
-    const uint32_t count = passes_of(&keys->axis, passes);
+    const uint32_t count = passes_of(axis, passes);
     for (uint32_t i = 0; i < count; i++) {
-        cr_keys_planes at = planes_of(&keys->axis, passes[i]);
-        if (passes[i].family == MOMENTS) at = squares_behind(&at, keys->axis.dtype);
+        cr_keys_planes at = planes_of(axis, passes[i]);
+        if (passes[i].family == MOMENTS) at = squares_behind(&at, axis->dtype);
         if (at.all > most) most = at.all;
     }
-    return HEADS * sizeof(cr_keys_head) + (uint64_t)most * cr_keys_answers(&keys->keys) * sizeof(unsigned long long);
+    return (uint64_t)most;
+}
+
+static uint64_t state_of(uint64_t planes, uint64_t cells) {
+    return HEADS * sizeof(cr_keys_head) + planes * cells * sizeof(unsigned long long);
+}
+
+uint64_t cr_keys_gpu_state(const cr_gpu_keys *keys) {
+    return state_of(most_planes(&keys->axis), cr_keys_answers(&keys->keys));
 }
 
 /* ---- What is taken ---- */
@@ -174,11 +189,10 @@ static const char *way_of(const cr_gpu_keys *keys) {
                                                 : "under a mask or along an axis";
 }
 
-/* The states of all cells. */
-static cr_status check_state(const cr_gpu_keys *keys, cr_error *error) {
+/* The states of all cells, so many bytes each beside the heads. */
+static cr_status check_state(const cr_gpu_keys *keys, uint64_t each, uint64_t heads, cr_error *error) {
     const uint64_t most = (uint64_t)1 << CR_KEYS_STATE_LOG2, cells = cr_keys_answers(&keys->keys);
-    const uint64_t each = (cr_keys_gpu_state(keys) - HEADS * sizeof(cr_keys_head)) / (cells ? cells : 1);
-    if (each == 0 || cells <= (most - HEADS * sizeof(cr_keys_head)) / each) return CR_OK;
+    if (each == 0 || cells <= (most - heads) / each) return CR_OK;
     return cr_fail(error, CR_RESOURCE_EXHAUSTED,
                    "groups: the states of %" PRIu64 " groups of %" PRIu64 " columns, %" PRIu64
                    " bytes each, take more than %" PRIu64
@@ -186,7 +200,7 @@ static cr_status check_state(const cr_gpu_keys *keys, cr_error *error) {
                    keys->keys.groups, keys->keys.columns, each, most);
 }
 
-cr_status cr_keys_gpu_takes(const cr_gpu_keys *keys, cr_error *error) {
+static cr_status takes(const cr_gpu_keys *keys, cr_error *error) {
     const cr_gpu_axis *axis = &keys->axis;
     for (uint32_t k = 0; k < axis->op_count; k++)
         if (!takes_op(axis, k))
@@ -195,12 +209,18 @@ cr_status cr_keys_gpu_takes(const cr_gpu_keys *keys, cr_error *error) {
                            "counts of f16, bf16, f32, f64 and integers, squares of these floats, bits and prod of "
                            "integers: reduce a copy in host memory",
                            cr_op_name(axis->ops[k]), cr_dtype_name(axis->dtype), way_of(keys));
-    if (axis->shape.n >> CR_KEYS_MOST_LOG2 != 0)
-        return cr_fail(error, CR_UNIMPLEMENTED,
-                       "array: in device memory fewer than 2^%d elements are reduced %s at once, these are %" PRIu64
-                       ": reduce parts, or a copy in host memory",
-                       CR_KEYS_MOST_LOG2, way_of(keys), axis->shape.n);
-    return check_state(keys, error);
+    if (axis->shape.n >> CR_KEYS_MOST_LOG2 == 0) return CR_OK;
+    return cr_fail(error, CR_UNIMPLEMENTED,
+                   "array: in device memory fewer than 2^%d elements are reduced %s at once, these are %" PRIu64
+                   ": reduce parts, or a copy in host memory",
+                   CR_KEYS_MOST_LOG2, way_of(keys), axis->shape.n);
+}
+
+cr_status cr_keys_gpu_takes(const cr_gpu_keys *keys, cr_error *error) {
+    const uint64_t heads = HEADS * sizeof(cr_keys_head);
+    const cr_status status = takes(keys, error);
+    return status == CR_OK ? check_state(keys, sizeof(unsigned long long) * most_planes(&keys->axis), heads, error)
+                           : status;
 }
 
 /* ---- The launches ---- */
@@ -263,7 +283,8 @@ static uint32_t kind_of(uint32_t family) {
 
 static bool is_joined(const cr_keys_args *args) { return args->kind > CR_KEYS_EXTREME; }
 
-static void lay_out(cr_keys_args *args, const cr_gpu_keys *k, uint32_t multiprocessors, pass p, uint8_t *state) {
+static void lay_out(cr_keys_args *args, const cr_gpu_keys *k, uint32_t multiprocessors, uint32_t family,
+                    const cr_keys_planes *at, uint8_t *state) {
     const uint64_t n = k->axis.shape.n, most = (uint64_t)(multiprocessors ? multiprocessors : 1) * CR_KEYS_BLOCKS;
     memset(args, 0, sizeof *args);
     args->data = k->axis.data;
@@ -278,13 +299,13 @@ static void lay_out(cr_keys_args *args, const cr_gpu_keys *k, uint32_t multiproc
     find_source(args, k);
     args->odd = (uintptr_t)k->axis.data % cr_dtype_size(k->axis.dtype) != 0;
     args->drop = k->keys.drop;
-    args->absolute = p.family == CR_FAM_SUMABS;
+    args->absolute = family == CR_FAM_SUMABS;
     args->dtype = (uint32_t)k->axis.dtype;
     args->size = (uint32_t)cr_dtype_size(k->axis.dtype);
-    args->kind = kind_of(p.family);
+    args->kind = kind_of(family);
     args->wraps = k->axis.finish.overflow == CR_OVERFLOW_WRAP;
     args->wants = bits_of(&k->axis);
-    args->at = planes_of(&k->axis, p);
+    args->at = *at;
     const uint64_t pieces = n / ELEMENTS + (n % ELEMENTS != 0), blocks = pieces < most ? pieces : most;
     args->per_block = blocks != 0 ? (pieces + blocks - 1) / blocks * ELEMENTS : 0;
     args->blocks = args->per_block != 0 ? (uint32_t)((n + args->per_block - 1) / args->per_block) : 0;
@@ -354,12 +375,11 @@ int cr_keys_gpu_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void 
     int failure = (int)cudaMemsetAsync(wrong, 0, sizeof *wrong, stream);
     for (uint32_t i = 0; i < count && failure == 0; i++) {
         cr_keys_args args;
-        lay_out(&args, keys, multiprocessors, passes[i], state);
-        const cr_keys_planes squares =
-            passes[i].family == MOMENTS ? squares_behind(&args.at, keys->axis.dtype) : NO_PLANES;
-        const int32_t all = squares.window >= 0 ? squares.all : args.at.all;
-        const uint64_t bytes = HEADS * sizeof(cr_keys_head) + (uint64_t)all * args.groups * sizeof args.planes[0];
-        failure = (int)cudaMemsetAsync(state, 0, bytes, stream);
+        const cr_keys_planes at = planes_of(&keys->axis, passes[i]);
+        const cr_keys_planes squares = passes[i].family == MOMENTS ? squares_behind(&at, keys->axis.dtype) : NO_PLANES;
+        const int32_t all = squares.window >= 0 ? squares.all : at.all;
+        lay_out(&args, keys, multiprocessors, passes[i].family, &at, state);
+        failure = (int)cudaMemsetAsync(state, 0, state_of((uint64_t)all, args.groups), stream);
         if (failure == 0 && args.source == CR_KEYS_OFFSETS) failure = cr_keys_launch_check(&args, args.n, stream);
         if (failure == 0) failure = fold(&args, stream);
         if (failure == 0 && squares.window >= 0) failure = fold_squares(&args, &squares, stream);
@@ -369,4 +389,53 @@ int cr_keys_gpu_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void 
             failure = answer(&args, &squares, keys, passes[i], true, out, wrong, stream);
     }
     return failure;
+}
+
+/* ---- For a partial ---- */
+
+cr_status cr_keys_gpu_parts(const cr_gpu_keys *keys, cr_keys_part parts[CR_KEYS_PARTS], uint32_t *count,
+                            cr_error *error) {
+    const cr_gpu_axis *axis = &keys->axis;
+    uint32_t families = 0;
+    uint64_t planes = 0, place = 0;
+    *count = 0;
+    cr_status status = takes(keys, error);
+    for (uint32_t k = 0; k < axis->op_count && status == CR_OK; k++) {
+        families |= needs_of(axis, k);
+        if (cr_op_closing(axis->ops[k]) == CR_CLOSING_PRODUCT)
+            status = cr_fail(error, CR_UNIMPLEMENTED,
+                             "ops: partials by key of %s are the CPU's, because a GPU keeps 64 bits of each product: "
+                             "pass a copy in host memory (in Python a.cpu() or a.get())",
+                             cr_op_name(axis->ops[k]));
+    }
+    if (status != CR_OK) return status;
+    const uint32_t folded = families & ~(uint32_t)CR_FAM_COUNTS; /* counts go with the first */
+    for (uint32_t family = 1; family <= folded || *count == 0; family *= 2) {
+        if ((folded & family) == 0 && folded != 0) continue;
+        cr_keys_part *part = &parts[(*count)++];
+        part->family = folded & family;
+        part->at = planes_with(axis->dtype, part->family, part == parts, part == parts && families & CR_FAM_COUNTS);
+        planes += (uint64_t)part->at.all;
+    }
+    status = check_state(keys, sizeof(unsigned long long) * planes, *count * HEADS * sizeof(cr_keys_head), error);
+    for (uint32_t i = 0; i < *count; i++) {
+        parts[i].place = place;
+        parts[i].bytes = state_of((uint64_t)parts[i].at.all, cr_keys_answers(&keys->keys));
+        place += parts[i].bytes;
+    }
+    return status;
+}
+
+int cr_keys_gpu_enqueue_part(const cr_gpu_keys *keys, const cr_keys_part *part, uint32_t multiprocessors,
+                             uint8_t *state, void *stream) {
+    cr_keys_args args;
+    lay_out(&args, keys, multiprocessors, part->family, &part->at, state);
+    args.wants = EVERY_DIGIT;
+    const int failure = (int)cudaMemsetAsync(state, 0, part->bytes, stream);
+    return failure == 0 ? fold(&args, stream) : failure;
+}
+
+const unsigned long long *cr_keys_part_planes(const uint8_t *state, cr_keys_head *head) {
+    memcpy(head, state, sizeof *head);
+    return (const unsigned long long *)(const void *)(state + HEADS * sizeof *head);
 }
