@@ -1,15 +1,18 @@
 /* gpu_caller_keys: reductions of device memory by key, by offsets and along an axis, under masks, beside what the CPU says of each group's elements
- * gathered: keys of every type, in every order, few and many groups, keys outside, answers to host memory, to device memory and in a graph.
+ * gathered: keys of every type, in every order, few and many groups, keys outside, answers to host memory, to device memory and in a graph; and
+ * partials by key, cut anywhere and merged, beside the bytes of the CPU's.
  *
  * Thread: one. Owner: test_gpu_caller.c, of caller_run. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "cured/by_key.h"
 #include "kernels/core/axis.h"
 #include "kernels/core/keys.h"
 #include "kernels/core/mask.h"
 #include "kernels/core/offsets.h"
 #include "kernels/cpu/fold.h"
+#include "kernels/cpu/keys/keys.h"
 #include "tests/gpu/gpu_caller.h"
 
 enum { OPS = 8, KEYS_AT = 2 * CALLER_ROOM, MASK_AT = 4 * CALLER_ROOM, ANSWERS_AT = 64, ANSWERS = CALLER_ROOM / 8 };
@@ -212,6 +215,107 @@ static void check_device(const by_key *b, cured_cuda_ask *ask) {
     for (size_t k = 0; k < b->op_count; k++) free(answers[k]);
 }
 
+/* ---- Partials ---- */
+
+/* The CPU's, which is to be freed; NULL: a key is outside, as *error says. */
+static uint8_t *partial_of_cpu(const by_key *b, uint64_t *length, cr_error *error) {
+    cr_axis_spec spec = {.dtype = (cr_dtype)b->dtype};
+    cr_by_key *state;
+    uint8_t *bytes = NULL;
+    uint64_t outside;
+    for (size_t k = 0; k < b->op_count; k++) spec.families |= cr_op_needs((cr_op)b->ops[k], spec.dtype);
+    const cr_view view = {b->host, b->mask, NULL};
+    cr_status status = cr_by_key_new(&spec, &b->keys, CR_WANTS_ALL, &state, error);
+    if (status == CR_OK) status = cr_by_key_fold(state, &view, b->n, 0, &outside, error);
+    if (status == CR_OK) status = cr_by_key_pack(state, &bytes, length, error);
+    cr_by_key_free(state);
+    return bytes;
+}
+
+/* Of rows [from, to), on the device. The bytes are to be freed; NULL: it is wrong, or a key is outside. */
+static void *partial_of_rows(const cured_cuda_ask *ask, uint64_t from, uint64_t to, size_t *bytes, cured_error *error) {
+    cured_options options = *ask->options;
+    cured_keys keys = *options.keys;
+    cured_mask mask;
+    cured_cuda_array array = ask->arrays[0];
+    cured_cuda_ask part = *ask;
+    void *partial;
+    array.data = (const uint8_t *)array.data + from * keys.columns * cured_dtype_size(array.dtype);
+    array.count = (to - from) * keys.columns;
+    keys.data = (const uint8_t *)keys.data + from * cured_dtype_size(keys.dtype);
+    keys.count = to - from;
+    options.keys = &keys;
+    options.nan = CURED_NAN_PROPAGATE; /* of these, whoever finishes it has what is said */
+    options.overflow = CURED_OVERFLOW_ERROR;
+    options.result_dtype = CURED_DTYPE_DEFAULT;
+    if (options.mask != NULL) {
+        mask = *options.mask;
+        mask.first += from * keys.columns;
+        mask.count = array.count;
+        options.mask = &mask;
+    }
+    part.arrays = &array;
+    part.options = &options;
+    cured_cuda_partial_by_key(&part, &partial, bytes, error);
+    return partial;
+}
+
+/* Of ops that have no partial, either. */
+static void check_partial_refused(const by_key *b, cured_cuda_ask ask, cured_op op) {
+    size_t bytes;
+    cured_error error;
+    ask.ops = &op;
+    ask.op_count = 1;
+    void *partial = partial_of_rows(&ask, 0, b->keys.count, &bytes, &error);
+    if (partial != NULL || (error.code != CURED_UNIMPLEMENTED && error.code != CURED_INVALID_ARGUMENT) ||
+        strstr(error.text, cured_op_name(op)) == NULL)
+        caller_wrong("partial by key that there is not", b->dtype, error.text, b->n, b->offset);
+    cured_by_key_free(partial);
+}
+
+/* The whole, or parts merged. */
+static void check_partial(by_key *b, cured_cuda_ask ask) {
+    const uint64_t rows = b->keys.count, cut = caller_draw(2) ? caller_draw(rows + 1) : rows;
+    cured_bytes parts[2] = {{NULL, 0}, {NULL, 0}};
+    cured_error error = {.text = ""};
+    cr_error why = {CR_OK, ""};
+    uint64_t length = 0;
+    size_t count = 0, bytes = 0;
+    void *merged = NULL;
+    for (size_t k = 0; k < b->op_count; k++) {
+        if (b->ops[k] == CURED_OP_PROD || cr_op_is_index((cr_op)b->ops[k]))
+            check_partial_refused(b, ask, b->ops[k]);
+        else
+            b->ops[count++] = b->ops[k];
+    }
+    if (count == 0) b->ops[count++] = CURED_OP_COUNT;
+    ask.op_count = b->op_count = count;
+    uint8_t *wanted = partial_of_cpu(b, &length, &why);
+    for (size_t i = 0; i < (cut < rows ? 2 : 1); i++) {
+        void *part = partial_of_rows(&ask, i ? cut : 0, i ? rows : cut, &parts[i].bytes, &error);
+        parts[i].data = part;
+        if (part == NULL) break;
+    }
+    caller_run.checks++;
+    if (wanted == NULL) {
+        const bool says = cut == rows ? strcmp(why.text, error.text) == 0 : error.code == CURED_INVALID_ARGUMENT;
+        if (!says) caller_wrong("partial of a key outside", b->dtype, error.text, b->n, b->offset);
+    } else {
+        caller_good(error.code, &error, "partial by key");
+        if (cut == rows)
+            bytes = parts[0].bytes;
+        else
+            caller_good(cured_by_key_merge(parts, 2, &merged, &bytes, &error), &error, "merge by key");
+        if (bytes != length || memcmp(wanted, cut == rows ? parts[0].data : merged, bytes) != 0)
+            caller_wrong("partial by key", b->dtype, cured_op_name(b->ops[0]), b->n, b->offset);
+    }
+    for (size_t i = 0; i < 2; i++) cured_by_key_free((void *)parts[i].data);
+    cured_by_key_free(merged);
+    free(wanted);
+}
+
+/* ---- Cases ---- */
+
 /* How many groups there are: few, more than elements, or so many that no shared memory holds them. */
 static uint64_t draw_groups(uint64_t n, uint64_t columns) {
     static const uint64_t some[] = {1, 2, 3, 16, 17, 100, 1000, 1024, 5000, 20000};
@@ -317,30 +421,58 @@ static void draw(by_key *b) {
     b->op_count = draw_ops(b->dtype, b->ops);
 }
 
-void caller_check_keys(void) {
-    static by_key b;
+/* to_device: the answers go there, and otherwise anywhere. */
+static void check(by_key *b, bool to_device) {
     cured_options options = CURED_OPTIONS_INIT;
     cured_keys keys;
     cured_offsets offsets;
     cured_mask mask;
     cured_axis axis;
-    draw(&b);
-    if (caller_draw(3) == 0 && cr_dtype_kind((cr_dtype)b.dtype) == CR_KIND_FLOAT) options.nan = CURED_NAN_SKIP;
-    if (caller_draw(4) == 0 && b.ops[0] == CURED_OP_SUM) {
+    if (caller_draw(3) == 0 && cr_dtype_kind((cr_dtype)b->dtype) == CR_KIND_FLOAT) options.nan = CURED_NAN_SKIP;
+    if (caller_draw(4) == 0 && b->ops[0] == CURED_OP_SUM) {
         options.result_dtype = CURED_F32;
-        b.op_count = 1;
+        b->op_count = 1;
     }
     caller_cuda(
-        cudaMemcpy(caller_run.device + b.offset, b.host, b.n * cured_dtype_size(b.dtype), cudaMemcpyHostToDevice),
+        cudaMemcpy(caller_run.device + b->offset, b->host, b->n * cured_dtype_size(b->dtype), cudaMemcpyHostToDevice),
         "copy");
-    for (size_t k = 0; k < b.op_count; k++)
-        if (b.ops[k] == CURED_OP_PROD && caller_draw(2)) options.overflow = CURED_OVERFLOW_WRAP;
-    place_beside(&b, &options, &keys, &offsets, &mask, &axis);
+    for (size_t k = 0; k < b->op_count; k++)
+        if (b->ops[k] == CURED_OP_PROD && caller_draw(2)) options.overflow = CURED_OVERFLOW_WRAP;
+    place_beside(b, &options, &keys, &offsets, &mask, &axis);
     caller_cuda(cudaDeviceSynchronize(), "synchronize"); /* streams that do not wait for the legacy one read it, too */
-    const cured_cuda_array array = {caller_run.device + b.offset, b.n, b.dtype};
-    cured_cuda_ask ask = caller_ask(&array, 1, b.ops, b.op_count, &options);
-    if (caller_draw(2) || (options.axis != NULL && b.n == 0)) /* of no elements no kernel answers along an axis */
-        check_host(&b, &ask);
+    const cured_cuda_array array = {caller_run.device + b->offset, b->n, b->dtype};
+    cured_cuda_ask ask = caller_ask(&array, 1, b->ops, b->op_count, &options);
+    if (options.keys != NULL && !to_device && caller_draw(3) == 0)
+        check_partial(b, ask);
+    else if (!to_device && (caller_draw(2) || (options.axis != NULL && b->n == 0)))
+        check_host(b, &ask); /* of no elements no kernel answers along an axis */
     else
-        check_device(&b, &ask);
+        check_device(b, &ask);
+}
+
+void caller_check_keys(void) {
+    static by_key b;
+    draw(&b);
+    check(&b, false);
+}
+
+/* One key has a share of the elements, which registers keep, among groups that no shared memory holds; and where the extrema lie is read for
+ * once more, behind the fold that finds them, with no host between. */
+void caller_check_hot(void) {
+    static const cured_dtype types[] = {CURED_F32, CURED_F16, CURED_F64, CURED_BF16, CURED_I32, CURED_U8, CURED_I64};
+    static const cured_op every[] = {CURED_OP_ARGMIN, CURED_OP_ARGMAX, CURED_OP_MIN, CURED_OP_MAX, CURED_OP_PTP};
+    static uint8_t memory[CALLER_ROOM];
+    static by_key b;
+    const uint64_t most = caller_run.bytes / 8, share = 1 + caller_draw(9), n = 5000 + caller_draw(5000);
+    b = (by_key){.dtype = types[caller_draw(sizeof types / sizeof types[0])], .host = caller_run.host};
+    b.n = n < most ? n : most;
+    case_fill(caller_run.host, b.n, (cr_dtype)b.dtype, caller_draw(2) ? DATA_NORMAL : DATA_SPECIALS, caller_run.seed);
+    b.keys = (cr_keys){memory, b.n, b.n / 2 + 1, 1, caller_draw(2) ? CR_I32 : CR_U64, false};
+    const uint64_t hot = caller_draw(b.keys.groups), size = cr_dtype_size(b.keys.dtype);
+    for (uint64_t i = 0; i < b.n; i++)
+        put_key(memory, size, i, caller_draw(10) < share ? hot : caller_draw(b.keys.groups));
+    const size_t first = caller_draw(2);
+    b.op_count = 1 + caller_draw(5 - first);
+    memcpy(b.ops, every + first, b.op_count * sizeof b.ops[0]);
+    check(&b, true);
 }

@@ -366,7 +366,7 @@ int main(int argc, char **argv) {
     open_all();
     for (uint64_t i = 0; i < pairs; i++) caller_check_pairs();
     for (uint64_t i = 0; i < ranks; i++) caller_check_ranks();
-    for (uint64_t i = 0; i < keys; i++) caller_check_keys();
+    for (uint64_t i = 0; i < keys; i++) i % 8 == 7 ? caller_check_hot() : caller_check_keys();
     if (pairs != 0 || ranks != 0 || keys != 0) return tell();
     caller_check_refusals();
     caller_check_linear_refusals();
@@ -381,6 +381,7 @@ int main(int argc, char **argv) {
         caller_check_pairs();
         caller_check_ranks();
         caller_check_keys();
+        if (i % 4 == 0) caller_check_hot();
         check_list_to(i % 8 == 0);
         check_axis(i & 1, (i & 3) == 3);
     }
