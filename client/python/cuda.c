@@ -44,8 +44,6 @@ static bool check(const cr_py_request *r) {
         why = "initial: not with CUDA tensors: put a tensor of one element in a list with it";
     else if (r->plan.mask != NULL || (r->input.is_masked && r->input.cuda_mask.data == NULL && r->plan.count != 0))
         why = "where: the mask of a CUDA tensor is a bool tensor on the same GPU";
-    else if (r->input.is_masked && r->partial && r->keys == NULL)
-        why = "where: a partial of a CUDA tensor takes no mask: make it of t[mask]";
     if (why != NULL) PyErr_SetString(PyExc_TypeError, why);
     if (why == NULL && !r->plan.contiguous) {
         why = cr_py_input_in_c_order(&r->input)

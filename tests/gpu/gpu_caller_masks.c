@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/core/serial.h"
+#include "kernels/cpu/fold.h"
 #include "tests/gpu/gpu_caller.h"
 
 /* Some ops that do not say where an element lies; how many. */
@@ -49,6 +51,29 @@ static uint64_t make_mask(cured_mask *mask, uint64_t n, const uint8_t *host, siz
     return count;
 }
 
+/* Its bytes are those of the CPU's partial of the elements that count; it has no position. */
+static void check_partial(cured_cuda_ask ask, const uint8_t *kept, uint64_t left, uint64_t offset) {
+    static cr_partial partial;
+    static cr_share share;
+    static uint8_t wanted[CURED_PARTIAL_BYTES], found[CURED_PARTIAL_BYTES];
+    const cr_dtype dtype = (cr_dtype)ask.arrays->dtype;
+    cured_options options = *ask.options;
+    size_t bytes = sizeof found;
+    uint32_t families = 0;
+    cured_error error;
+    cr_error ignored;
+    options.unplaced = true;
+    ask.options = &options;
+    caller_good(cured_cuda_partial(&ask, found, &bytes, &error), &error, "partial under a mask");
+    for (size_t k = 0; k < ask.op_count; k++) families |= cr_op_needs((cr_op)ask.ops[k], dtype);
+    cr_partial_init(&partial, dtype, families);
+    cr_cpu_fold(&partial, kept, left, 0);
+    cr_share_make(&share, &partial, CR_UNPLACED, &ignored);
+    caller_run.checks++;
+    if (cr_share_pack(&share, wanted, sizeof wanted) != bytes || memcmp(wanted, found, bytes) != 0)
+        caller_wrong("partial under a mask", ask.arrays->dtype, cured_op_name(ask.ops[0]), left, offset);
+}
+
 void caller_check_masked(void) {
     cured_dtype dtype;
     cured_op ops[8];
@@ -67,6 +92,7 @@ void caller_check_masked(void) {
     caller_good(cured_cuda_reduce(&ask, &values, &error), &error, "reduce under a mask");
     caller_compare(mask.kind == CURED_MASK_BITS ? "bits" : "bytes", dtype, ops, count, kept, left, &plain, values,
                    offset);
+    if (caller_draw(3) == 0) check_partial(ask, kept, left, offset);
     cured_values_free(values);
     free(kept);
 }

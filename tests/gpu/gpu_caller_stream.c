@@ -200,6 +200,16 @@ void caller_check_refusals(void) {
     cured_mask mask = {.data = host, .count = 4, .kind = CURED_MASK_BYTES};
     options.mask = &mask;
     refused("mask", cured_cuda_reduce(&ask, &values, &error), CURED_INVALID_ARGUMENT, &error, "mask");
+    void *partial;
+    size_t bytes = sizeof host;
+    refused("placed", cured_cuda_partial(&ask, host, &bytes, &error), CURED_INVALID_ARGUMENT, &error, "set unplaced");
+    refused("keyless", cured_cuda_partial_by_key(&ask, &partial, &bytes, &error), CURED_INVALID_ARGUMENT, &error,
+            "keys is NULL");
+    cured_keys keys = {caller_run.beside, 3, CURED_I32, 1, 1, false};
+    options.keys = &keys;
+    refused("keyed", cured_cuda_partial(&ask, host, &bytes, &error), CURED_INVALID_ARGUMENT, &error, "keys has no");
+    refused("rows", cured_cuda_partial_by_key(&ask, &partial, &bytes, &error), CURED_INVALID_ARGUMENT, &error,
+            "the array has 4");
     ask.options = NULL;
     refused("place", cured_cuda_enqueue(&ask, (void *const[]){caller_run.beside + 1}, NULL, &error),
             CURED_INVALID_ARGUMENT, &error, "to[0]");

@@ -206,6 +206,25 @@ class Cells(Case):
         for result in ("i4", "u1", "i8"):
             self.same(a, "prod", result, where=numpy.arange(11) > 8, result_dtype=result)
 
+    def test_partials(self):
+        """Of whole arrays under masks: the CPU's bytes, of any cut; what is refused is refused alike."""
+        for turn, (dtype, (kind, m)) in enumerate(itertools.product(list(FLOATS) + INTEGERS, masks((40, 70)))):
+            a = array(dtype, (40, 70))
+            ops = (",".join((EXTREMA, COUNTS, SUMS, "ptp", "sumsq,var,count_inf" if dtype in FLOATS else "sumsq," + BITS)), "min", "count", "sum,norminf", "any,var")
+            for some in (ops[0], ops[1 + turn % 4]):
+                wanted, got = (cured.partial(x, some, where=where) for x, where in ((a, m), (Tensor(a), Tensor(m))))
+                self.assertEqual(bytes(wanted), bytes(got), (dtype, kind, some))
+            cut = turn % 41
+            parts = [cured.partial(Tensor(x), some, where=Tensor(y)) for x, y in ((a[:cut], m[:cut]), (a[cut:], m[cut:]))]
+            self.assertEqual(wanted, cured.merge(parts), (dtype, kind, some))
+        only = numpy.where(m, numpy.nan, 1).astype("f4")
+        self.assertEqual(cured.partial(only, "min,sum", where=m), cured.partial(Tensor(only), "min,sum", where=Tensor(m)))
+        for words, ops, more in (("no position", "argmin", {}), ("takes no mask|no position", "digest", {}), ("first: a part under a mask", "sum", {"first": 3}),
+                                 ("median", "median", {}), ("no position", "prod", {})):
+            for x, y in ((only, m), (Tensor(only), Tensor(m))):
+                with self.assertRaisesRegex((TypeError, ValueError, NotImplementedError, cured.Error), words, msg=(ops, more)):
+                    cured.partial(x, ops, where=y, **more)
+
     def test_views(self):
         a, m = array("f4"), next(masks(N))[1]
         t, mask = Tensor(a), Tensor(m)
@@ -245,7 +264,7 @@ class Cells(Case):
         for words, call in (("no kernel for prod of f32 by offsets", lambda: cured.prod(f, offsets=[0, 100])),
                             ("no kernel for prod of f32 under a mask", lambda: cured.prod(f, where=m)),
                             ("no kernel for sumsq of i32 by key", lambda: cured.sumsq(a, keys=Tensor(numpy.zeros(100, "i1")), groups=1, where=m)),
-                            ("a partial of a CUDA tensor takes no mask", lambda: cured.partial(f, "sum", where=m)),
+                            ("partials of prod under a mask", lambda: cured.partial(a, "sum,prod", where=m)),
                             ("median.*select the elements", lambda: cured.median(f, where=m)),
                             ("digest", lambda: cured.digest(f, where=m))):
             with self.assertRaisesRegex((TypeError, ValueError, NotImplementedError, cured.Error), words, msg=words):

@@ -290,7 +290,6 @@ class Here(Case):
         CUDA.cudaStreamCreateWithFlags(ctypes.byref(stream), 1)
         for said, call in (("under a mask", lambda: cured.prod(t, where=mask)),
                            ("digest", lambda: cured.digest(t, where=mask)),
-                           ("takes no mask", lambda: cured.partial(t, "sum", where=mask)),
                            ("its shape and its strides", lambda: cured.sum(t, where=one)),
                            ("is a bool tensor", lambda: cured.sum(t, where=Tensor(a))),
                            ("two streams", lambda: cured.sum(t, where=Tensor(m, stream.value))),

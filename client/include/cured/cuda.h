@@ -90,7 +90,8 @@ CURED_API cured_status cured_cuda_finish(cured_cuda_call *call, cured_values **v
 CURED_API cured_status cured_cuda_count(const cured_cuda_ask *ask, uint64_t *counts, size_t count, cured_error *error);
 
 /* The partial of the arrays, as cured_call_partial() gives it: out has room for *out_bytes (CURED_PARTIAL_BYTES is enough), which
- * becomes its size. Waits. */
+ * becomes its size. Waits. Under a mask it has no position: options->unplaced is set; UNIMPLEMENTED: prod, and extrema of types of 8 bits
+ * that are floats. */
 CURED_API cured_status cured_cuda_partial(const cured_cuda_ask *ask, void *out, size_t *out_bytes, cured_error *error);
 
 /* The partial by key of one array (cured/by_key.h), with the bytes of the CPU's partial of the same elements: with options->keys, whose

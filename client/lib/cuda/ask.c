@@ -83,8 +83,7 @@ static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, cr_
     const bool by_key = what == CR_CUDA_PARTIAL_KEYS,
                partial = what == CR_CUDA_PARTIAL || what == CR_CUDA_PARTIAL_EACH || by_key;
     const char *not = NULL;
-    if (o->mask != NULL && what != CR_CUDA_VALUES && what != CR_CUDA_COUNT && what != CR_CUDA_AXIS &&
-        what != CR_CUDA_TO && !by_key)
+    if (o->mask != NULL && (what == CR_CUDA_EACH || what == CR_CUDA_PARTIAL_EACH || what == CR_CUDA_LINEAR))
         not = "mask";
     if (o->second != NULL && (what == CR_CUDA_EACH || what == CR_CUDA_PARTIAL_EACH || what == CR_CUDA_LINEAR))
         not = "second";
@@ -103,6 +102,8 @@ static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, cr_
     if (!partial && o->first != 0) not = "first";
     if (o->axis != NULL && what != CR_CUDA_AXIS && what != CR_CUDA_TO) not = "axis";
     if (not != NULL) return cr_fail(error, CR_INVALID_ARGUMENT, "options: %s has no meaning for this function", not );
+    if (o->mask != NULL && what == CR_CUDA_PARTIAL && !o->unplaced)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "mask: a partial under one has no position: set unplaced");
     if (o->axis != NULL && o->offsets != NULL)
         return cr_fail(error, CR_INVALID_ARGUMENT, "offsets: they go with no axis; leave out one of them");
     if (o->keys != NULL && (o->axis != NULL || o->offsets != NULL))
@@ -188,7 +189,7 @@ bool cr_cl_cuda_by_cells(const cr_cl_cuda_ask *ask, size_t k) {
 
 /* The folds' part of the needs of a whole array. */
 static void part_cells(cr_cl_cuda_ask *ask, cr_cl_cuda_what what) {
-    if (what != CR_CUDA_VALUES && !ask->single) return;
+    if (what != CR_CUDA_VALUES && what != CR_CUDA_PARTIAL && !ask->single) return;
     for (size_t k = 0; k < ask->of->op_count; k++) ask->cells |= cr_cl_cuda_by_cells(ask, k);
     if (!ask->cells) return;
     ask->needs = (cr_needs){0, 0};

@@ -75,6 +75,8 @@ static inline bool cr_cl_cuda_is_unfit(const cr_cl_cuda_ask *ask, const cr_cl_cu
 
 /* cells.c: the partial of which ask's ops by cells are finished, and no others. Waits. */
 cr_status cr_cl_cuda_cells(const cr_cl_cuda_ask *ask, cr_cl_cuda_beside *found, cr_error *error);
+/* by_key.c: likewise, all of its families; of an ask for a partial. */
+cr_status cr_cl_cuda_partial_cells(const cr_cl_cuda_ask *ask, cr_partial *partial, cr_error *error);
 /* Whether along an axis, or into device memory, an op has kernels by key alone. */
 bool cr_cl_cuda_needs_cells(const cr_cl_cuda_ask *ask);
 /* What the kernels by key are asked; to: where answers go in device memory. Without keys: of outputs along the axis. */

@@ -113,10 +113,31 @@ cured_status cured_cuda_finish(cured_cuda_call *call, cured_values **values, cur
     return cr_cl_give(error, &e, 0);
 }
 
+/* Of all ops: families that no fold takes come by cells. */
+static cr_status take_partial(const cr_cl_cuda_ask *ask, cr_partial *partial, cr_error *error) {
+    cr_cl_cuda_folds folds;
+    cr_partial cells;
+    cr_status status = ask->cells ? cr_cl_cuda_partial_cells(ask, &cells, error) : CR_OK;
+    if (status == CR_OK) status = cr_cl_cuda_folds_start(&folds, ask, error);
+    if (status == CR_OK) status = cr_cl_cuda_folds_finish(&folds, partial, error);
+    if (status != CR_OK || !ask->cells) return status;
+    partial->families |= cells.families; /* none of which a fold has, too */
+    if (cells.families & CR_FAM_EXTREMA) {
+        partial->min = cells.min;
+        partial->max = cells.max;
+        partial->first_nan = cells.first_nan;
+    }
+    if (cells.families & CR_FAM_BITS) {
+        partial->bit_and = cells.bit_and;
+        partial->bit_or = cells.bit_or;
+        partial->bit_xor = cells.bit_xor;
+    }
+    return CR_OK;
+}
+
 cured_status cured_cuda_partial(const cured_cuda_ask *of, void *out, size_t *out_bytes, cured_error *error) {
     cr_error e = {CR_OK, ""};
     cr_cl_cuda_ask ask;
-    cr_cl_cuda_folds folds;
     struct {
         cr_partial partial;
         cr_share share;
@@ -124,8 +145,7 @@ cured_status cured_cuda_partial(const cured_cuda_ask *of, void *out, size_t *out
     if (own == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
     cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_PARTIAL, &e);
     ask.needs.wants = 0; /* a partial is for any op of its families */
-    if (status == CR_OK) status = cr_cl_cuda_folds_start(&folds, &ask, &e);
-    if (status == CR_OK) status = cr_cl_cuda_folds_finish(&folds, &own->partial, &e);
+    if (status == CR_OK) status = take_partial(&ask, &own->partial, &e);
     if (status == CR_OK) status = cr_share_make(&own->share, &own->partial, ask.unplaced ? CR_UNPLACED : ask.first, &e);
     if (status == CR_OK) cr_cl_give_share(&own->share, out, out_bytes, &e);
     free(own);

@@ -404,9 +404,9 @@ cr_status cr_keys_gpu_parts(const cr_gpu_keys *keys, cr_keys_part parts[CR_KEYS_
         families |= needs_of(axis, k);
         if (cr_op_closing(axis->ops[k]) == CR_CLOSING_PRODUCT)
             status = cr_fail(error, CR_UNIMPLEMENTED,
-                             "ops: partials by key of %s are the CPU's, because a GPU keeps 64 bits of each product: "
+                             "ops: partials of %s %s are the CPU's, because a GPU keeps 64 bits of each product: "
                              "pass a copy in host memory (in Python a.cpu() or a.get())",
-                             cr_op_name(axis->ops[k]));
+                             cr_op_name(axis->ops[k]), way_of(keys));
     }
     if (status != CR_OK) return status;
     const uint32_t folded = families & ~(uint32_t)CR_FAM_COUNTS; /* counts go with the first */
