@@ -217,6 +217,28 @@ class ArrayApi(Case):
         self.assertIsInstance(got, Wrapped)
         self.assertEqual([3, 5, 7], got.array.tolist())
 
+    def test_bools_that_their_library_hands_on_to_nobody(self):
+        class Bools:
+            """As in numpy.array_api of NumPy 1.24: no buffer, and DLPack only for numbers."""
+            def __init__(self, array):
+                self.array, self.dtype = array, array.dtype
+
+            def __dlpack__(self, stream=None):
+                raise BufferError("DLPack only supports signed/unsigned integers, float and complex dtypes.")
+
+            def __dlpack_device__(self):
+                return (1, 0)
+
+            def __array__(self, dtype=None):
+                return self.array
+        for shape in ((), (3,), (2, 3), (0, 2)):
+            a = numpy.asarray(numpy.arange(numpy.prod(shape, dtype=int)).reshape(shape) % 2 == 0)
+            self.assertEqual((a.all(), a.any(), a.sum()), (cured.all(Bools(a)), cured.any(Bools(a)), cured.sum(Bools(a))))
+            if shape:
+                self.assertEqual(a.any(axis=0).tolist(), numpy.asarray(cured.any(Bools(a), axis=0)).tolist())
+        with self.assertRaisesRegex(BufferError, "only supports"):
+            cured.sum(Bools(numpy.zeros(3)))
+
 
 if __name__ == "__main__":
     unittest.main()

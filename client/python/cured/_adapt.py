@@ -142,10 +142,16 @@ UNKNOWN = {"bfloat16": "bf16", "float8_e4m3fn": "f8_e4m3", "float8_e5m2": "f8_e5
 
 
 def eight_bits(tensor):
-    """(its bytes, its type's name) of a tensor of torch whose version does not hand such a type to DLPack; None: it is another."""
-    name = UNKNOWN.get(str(getattr(tensor, "dtype", "")).rpartition(".")[2], "")
-    torch = sys.modules.get("torch")
-    return (tensor.view(torch.uint8), name) if torch is not None and name.startswith("f8") else None
+    """(its bytes, its type's name) of a tensor whose library does not hand such a type to DLPack: float8 and bools in older versions of torch,
+    and bools in those of NumPy, whose numpy.array_api has no buffer either. None: it is another."""
+    type_name = str(getattr(tensor, "dtype", "")).rpartition(".")[2]
+    name = UNKNOWN.get(type_name, type_name)
+    torch, numpy = (sys.modules.get(module) for module in ("torch", "numpy"))
+    if not name.startswith("f8") and name != "bool":
+        return None
+    if torch is not None and (name != "bool" or isinstance(tensor, torch.Tensor)):
+        return tensor.view(torch.uint8), name
+    return (numpy.asarray(tensor).view("u1"), name) if numpy is not None and name == "bool" and hasattr(tensor, "__array__") else None
 
 
 def checked(values, dtype, a=None):
