@@ -52,6 +52,15 @@ static size_t draw_ops(cured_dtype dtype, cured_op *ops) {
     return count;
 }
 
+static bool has_digest(const by_key *b) {
+    for (size_t k = 0; k < b->op_count; k++)
+        if (b->ops[k] == CURED_OP_DIGEST) return true;
+    return false;
+}
+
+/* Of an answer, at most. */
+static uint64_t answer_bytes(const by_key *b) { return has_digest(b) ? CR_DIGEST_BYTES : sizeof(uint64_t); }
+
 static void put_key(uint8_t *keys, size_t size, uint64_t i, uint64_t key) { memcpy(keys + i * size, &key, size); }
 
 /* Keys in an order that is drawn; a few are outside. */
@@ -136,7 +145,7 @@ static bool compare(const by_key *b, const cured_options *options, void *const *
         for (size_t k = 0; k < b->op_count; k++) {
             const cr_finish_opts own = cr_finish_share((cr_op)b->ops[k], (cr_dtype)b->dtype, &finish, NULL);
             const size_t each = cr_dtype_size(cr_axis_dtype((cr_op)b->ops[k], (cr_dtype)b->dtype, &own));
-            uint8_t value[16] = {0};
+            uint8_t value[CR_DIGEST_BYTES] = {0};
             const bool fits = cr_axis_store(&partial, (cr_op)b->ops[k], &own, g, value, &error) == CR_OK;
             uint64_t place;
             memcpy(&place, value, sizeof place);
@@ -159,7 +168,7 @@ static void check_host(const by_key *b, const cured_cuda_ask *ask) {
     cured_error error;
     cr_error wanted = {CR_OK, ""};
     const uint64_t outside = b->keys.drop ? b->keys.count : first_outside(&b->keys);
-    for (size_t k = 0; k < b->op_count; k++) answers[k] = malloc(cr_keys_answers(&b->keys) * 8 + 1);
+    for (size_t k = 0; k < b->op_count; k++) answers[k] = malloc(cr_keys_answers(&b->keys) * answer_bytes(b) + 1);
     const cured_status status = cured_cuda_reduce_axis(ask, answers, &error);
     if (outside < b->keys.count) {
         cr_keys_outside(&b->keys, outside, cr_keys_at(&b->keys, outside), &wanted);
@@ -180,7 +189,7 @@ static void check_host(const by_key *b, const cured_cuda_ask *ask) {
 static void check_device(const by_key *b, cured_cuda_ask *ask) {
     const bool host = ask->options->offsets != NULL && ask->options->offsets->data == b->offsets.data; /* of offsets */
     const bool captured = caller_draw(4) == 0 && !host, asked = caller_draw(8) != 0;
-    const uint64_t bytes = cr_keys_answers(&b->keys) * 8;
+    const uint64_t bytes = cr_keys_answers(&b->keys) * answer_bytes(b);
     void *answers[OPS], *to[OPS];
     uint64_t state = 0;
     cured_error error;
@@ -419,6 +428,9 @@ static void draw(by_key *b) {
         draw_by_axis(b);
     if (way == 0 || caller_draw(3) == 0) draw_mask(b, mask);
     b->op_count = draw_ops(b->dtype, b->ops);
+    if (way != 1 || b->mask.kind != CR_MASK_NONE || caller_draw(2)) return;
+    b->ops[b->op_count < OPS ? b->op_count++ : OPS - 1] = CURED_OP_DIGEST;
+    if (caller_draw(2)) b->ops[0] = CURED_OP_DIGEST, b->op_count = 1;
 }
 
 /* to_device: the answers go there, and otherwise anywhere. */
@@ -428,7 +440,8 @@ static void check(by_key *b, bool to_device) {
     cured_offsets offsets;
     cured_mask mask;
     cured_axis axis;
-    if (caller_draw(3) == 0 && cr_dtype_kind((cr_dtype)b->dtype) == CR_KIND_FLOAT) options.nan = CURED_NAN_SKIP;
+    if (caller_draw(3) == 0 && cr_dtype_kind((cr_dtype)b->dtype) == CR_KIND_FLOAT && !has_digest(b))
+        options.nan = CURED_NAN_SKIP;
     if (caller_draw(4) == 0 && b->ops[0] == CURED_OP_SUM) {
         options.result_dtype = CURED_F32;
         b->op_count = 1;

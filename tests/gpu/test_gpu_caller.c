@@ -245,7 +245,7 @@ static void check_partial(void) {
 
 /* What the CPU says of output i. */
 static cr_status answer_here(cured_dtype dtype, cured_op op, const cured_axis *axis, uint64_t i, uint64_t offset,
-                             uint8_t out[16]) {
+                             uint8_t out[CR_DIGEST_BYTES]) {
     static cr_partial partial;
     const size_t size = cured_dtype_size(dtype);
     const cr_finish_opts plain = {.ddof = 0};
@@ -272,6 +272,7 @@ static void check_axis(bool to_device, bool whole) {
     if (n == 0) return;
     size_t op_count = caller_draw_ops(dtype, ops, false);
     if (op_count > 4) op_count = 4;
+    if (caller_draw(2)) ops[op_count < 4 ? op_count++ : 3] = CURED_OP_DIGEST;
     cured_axis axis = {1, n, 1};
     if (!whole) {
         axis.n = 1 + caller_draw(caller_draw(2) ? 40 : n);
@@ -301,7 +302,9 @@ static void check_axis(bool to_device, bool whole) {
         caller_cuda(cudaStreamSynchronize(ask.stream), "synchronize");
         caller_cuda(cudaMemcpy(&failed, caller_run.beside, 8, cudaMemcpyDeviceToHost), "copy");
         for (size_t k = 0; k < op_count; k++)
-            caller_cuda(cudaMemcpy(answers[k], to[k], axis.outer * axis.inner * 8, cudaMemcpyDeviceToHost), "copy");
+            caller_cuda(
+                cudaMemcpy(answers[k], to[k], axis.outer * axis.inner * CR_DIGEST_BYTES, cudaMemcpyDeviceToHost),
+                "copy");
     } else if (status != CURED_OUT_OF_RANGE) {
         caller_good(status, &error, "axis");
     }
@@ -310,7 +313,7 @@ static void check_axis(bool to_device, bool whole) {
         const size_t size = cured_dtype_size(cured_axis_dtype(ops[k], dtype, CURED_DTYPE_DEFAULT));
         bool right = true;
         for (uint64_t i = 0; i < axis.outer * axis.inner && i < 500; i++) {
-            uint8_t value[16];
+            uint8_t value[CR_DIGEST_BYTES];
             const bool fits = answer_here(dtype, ops[k], &axis, i, offset, value) == CR_OK;
             lacks |= !fits;
             if (fits) right = right && memcmp(answers[k] + i * size, value, size) == 0;

@@ -14,7 +14,7 @@ from test_cuda_ways import new_stream, slow_write
 
 TYPES = ("f2", "f4", "f8")
 BUILT = ("sum", "mean", "sumsq", "norm1", "norm2", "var", "std")
-ELSEWHERE = ("min", "max", "argmin", "argmax", "ptp", "norminf", "count", "count_nonzero", "count_nan", "count_inf", "any", "all")  # see test_cuda_cells
+ELSEWHERE = ("digest", "min", "max", "argmin", "argmax", "ptp", "norminf", "count", "count_nonzero", "count_nan", "count_inf", "any", "all")  # see test_cuda_cells
 LENGTHS = numpy.array([0, 3, 3, 1, 40, 0, 0, 17, 64, 3, 1500, 2, 300, 5, 0, 2000, 0])
 BORDERS = numpy.concatenate([[11], 11 + numpy.cumsum(LENGTHS)])
 COUNT = int(BORDERS[-1]) + 9
@@ -54,6 +54,22 @@ class Segments(Case):
         for more in ({"ddof": 1}, {"dtype": "f4"}, {"dtype": "f2", "ddof": 3}):
             self.assertEqual(outcome(lambda: cured.var(a, offsets=BORDERS, **more)), outcome(lambda: cured.var(Tensor(a), offsets=BORDERS, **more)), more)
 
+    def test_digests(self):
+        """Of every type, of offsets at any element: words begin anew with each segment."""
+        for dtype in ("?", "u1", "i2", "f2", "i4", "f4", "u8", "f8"):
+            a = random(COUNT, dtype)
+            t, like = Tensor(a), cured.digest(a, offsets=BORDERS)
+            for what, own, given in self.each():
+                self.assertEqual(outcome(lambda: like), outcome(lambda: cured.digest(t, offsets=given)), (dtype, what))
+                self.assertEqual(outcome(lambda: cured.reduce(a, "digest,sum,max", offsets=own)),
+                                 outcome(lambda: cured.reduce(t, "digest,sum,max", offsets=given)), (dtype, what))
+            mine = numpy.zeros(len(LENGTHS), like.dtype)
+            self.assertIs(mine, cured.digest(t, offsets=Tensor(BORDERS), out=mine))
+            self.assertEqual(like.tobytes(), mine.tobytes())
+            for more in ({"nan": "skip"}, {"dtype": "f4"}):
+                self.assertIs(outcome(lambda: cured.digest(a, offsets=BORDERS, **more)), outcome(lambda: cured.digest(t, offsets=BORDERS, **more)), more)
+            self.assertIs(outcome(lambda: cured.digest(a, offsets=BORDERS, where=a > 0)), outcome(lambda: cured.digest(t, offsets=BORDERS, where=Tensor(a > 0))))
+
     def test_fractions(self):
         for dtype in TYPES:
             a = (random(COUNT, "f8") * 10.0 ** numpy.random.default_rng(7).integers(-3, 3, COUNT)).astype(dtype)
@@ -84,7 +100,7 @@ class Segments(Case):
         for borders in ([0], [5], [0, 0], [3, 3, 3], [0, 3000], [2999, 3000], list(range(3001)), [0] * 900 + [3000] * 900, [7, 2000]):
             borders = numpy.array(borders)
             for what, own, given in self.each(borders):
-                for op in ("sum", "mean", "std"):
+                for op in ("sum", "mean", "std", "digest"):
                     self.assertEqual(outcome(lambda: getattr(cured, op)(a, offsets=own)), outcome(lambda: getattr(cured, op)(Tensor(a), offsets=given)),
                                      (borders[:9], what, op))
         for what, own, given in self.each(numpy.zeros(5, "i8")):
@@ -99,7 +115,8 @@ class Segments(Case):
             view.memory += shift * a.itemsize
             view.shape = (COUNT - shift,)
             borders = BORDERS - 11
-            self.assertEqual(outcome(lambda: cured.sum(a[shift:], offsets=borders)), outcome(lambda: cured.sum(view, offsets=borders)), (dtype, shift))
+            for one in (cured.sum, cured.digest):
+                self.assertEqual(outcome(lambda: one(a[shift:], offsets=borders)), outcome(lambda: one(view, offsets=borders)), (dtype, shift))
             view.memory -= shift * a.itemsize
 
     def test_wrong_ones(self):
@@ -110,7 +127,7 @@ class Segments(Case):
             with self.assertRaises(ValueError) as cpu:
                 cured.sum(a, offsets=borders)
             for given in (borders, Tensor(borders), borders.astype("i8"), Tensor(borders.astype("i8")), borders.tolist()):
-                for op in ("sum", "var"):
+                for op in ("sum", "var", "digest"):
                     with self.assertRaises(ValueError) as gpu:
                         getattr(cured, op)(Tensor(a), offsets=given)
                     self.assertEqual(str(cpu.exception), str(gpu.exception))

@@ -123,7 +123,7 @@ CURED_API cured_status cured_cuda_reduce_axis(const cured_cuda_ask *ask, void *c
 
 /* Enqueues, and waits for nothing: the stream's next kernel may use the answers. to[k]: device memory for the answers of ops[k],
  * outer·inner of them along an axis, one for each segment by offsets, one for each group by key and one otherwise, of cured_axis_dtype(),
- * at a multiple of its size. status: 8 bytes of device memory at a multiple of 8, which become 0, or something else where an integer does
+ * at a multiple of its size (a digest at one of 8). status: 8 bytes of device memory at a multiple of 8, which become 0, or something else where an integer does
  * not fit its type (that output then holds any value), an offset is wrong (all outputs then hold any values), a key is outside (its
  * row is then for no group), or an extremum by key is of no elements; NULL: nobody asks. Several arrays are one, of sums of floats, their
  * means and norms. In a stream that is captured, the call has a workspace of its own, which the graph owns; so the graph may be replayed beside other calls. UNIMPLEMENTED, with a sentence, for

@@ -180,8 +180,9 @@ static cr_status check_places(const cr_cl_cuda_ask *ask, void *const *to, bool d
         const size_t bytes = cr_dtype_size(cr_axis_dtype(ask->ops[k], ask->dtype, &own));
         if (to[k] == NULL && answers_of(ask) != 0)
             return cr_fail(error, CR_INVALID_ARGUMENT, "%s[%zu] is NULL", device ? "to" : "results", k);
-        if (device && (uintptr_t)to[k] % bytes != 0)
-            return cr_fail(error, CR_INVALID_ARGUMENT, "to[%zu]: %p is no multiple of %zu", k, to[k], bytes);
+        const size_t grain = bytes & (0 - bytes); /* a digest is three words */
+        if (device && (uintptr_t)to[k] % grain != 0)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "to[%zu]: %p is no multiple of %zu", k, to[k], grain);
     }
     return CR_OK;
 }

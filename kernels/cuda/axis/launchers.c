@@ -5,6 +5,7 @@
 
 #include "kernels/core/fast.h"
 #include "kernels/cuda/axis/axis.h"
+#include "kernels/cuda/digests/digests.h"
 #include "kernels/cuda/instance/product.h"
 
 uint32_t cr_axis_families(cr_op op, cr_dtype dtype) {
@@ -63,7 +64,7 @@ static enum kind kind_of(uint32_t family) {
         case CR_FAMILY_SUM:
         case CR_FAMILY_SUMABS:
             return sum;
-        case CR_FAMILY_DIGEST: /* the CPU's */
+        case CR_FAMILY_DIGEST: /* kernels/cuda/digests */
 #define CR_SUM(symbol, power, sign)
 #define CR_SUM_BY_POWERS(symbol, power, sign) case CR_FAMILY_##symbol:
 #include "kernels/core/sum.def"
@@ -80,7 +81,7 @@ static bool has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
     cr_dtype result = cr_axis_dtype(op, dtype, &own);
     const uint32_t families = cr_axis_families(op, dtype);
     for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1)
-        if (families & family && kernels[kind_of(family)][dtype] == NULL) return false;
+        if (families & family & ~(uint32_t)CR_FAM_DIGEST && kernels[kind_of(family)][dtype] == NULL) return false;
     switch (cr_op_closing(op)) {
         case CR_CLOSING_PRODUCT:
             return floats || result == CR_I64 || result == CR_U64;
@@ -92,8 +93,8 @@ static bool has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
             return cr_op_term(op) != CR_TERM_RANGE;
         case CR_CLOSING_COUNTS:
         case CR_CLOSING_BITS:
-            return true;
         case CR_CLOSING_DIGEST:
+            return true;
         case CR_CLOSING_ORDER:
             break;
     }
@@ -174,6 +175,14 @@ static int enqueue_moments(const cr_axis_args *args, const cr_gpu_axis *axis, ui
     return failure != 0 ? failure : kernels[sumsq_again][axis->dtype](&squares, stream);
 }
 
+static int enqueue_digests(const cr_gpu_axis *axis, uint32_t multiprocessors, void *const *out, void *stream) {
+    int failure = 0;
+    for (uint32_t k = 0; k < axis->op_count && failure == 0; k++)
+        if (cr_op_closing(axis->ops[k]) == CR_CLOSING_DIGEST)
+            failure = cr_digests_axis(axis->data, &axis->shape, axis->dtype, out[k], multiprocessors, stream);
+    return failure;
+}
+
 int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *const *out, uint8_t *scratch,
                     cr_axis_failure *failed, void *stream) {
     cr_axis_args args;
@@ -187,7 +196,8 @@ int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *con
     args.wrap = axis->finish.overflow == CR_OVERFLOW_WRAP;
     args.ddof = axis->finish.ddof;
     bool did = false;
-    int failure = enqueue_moments(&args, axis, multiprocessors, out, stream, &did);
+    int failure = enqueue_digests(axis, multiprocessors, out, stream);
+    if (failure == 0) failure = enqueue_moments(&args, axis, multiprocessors, out, stream, &did);
     for (args.family = 1; args.family < CR_FAM_ALL && failure == 0; args.family <<= 1) {
         args.out_count = 0;
         for (uint32_t k = 0; k <= axis->op_count && failure == 0; k++) {
@@ -198,6 +208,7 @@ int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *con
             }
             if (ends || (cr_axis_families(axis->ops[k], axis->dtype) & args.family) == 0) continue;
             if (did && (args.family & (CR_FAM_SUM | CR_FAM_SUMSQ)) != 0) continue;
+            if (args.family == CR_FAM_DIGEST) continue;
             ask(&args, axis, k, out[k]);
         }
     }

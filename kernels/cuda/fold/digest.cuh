@@ -13,8 +13,7 @@
 #ifndef CURED_KERNELS_CUDA_FOLD_DIGEST_CUH
 #define CURED_KERNELS_CUDA_FOLD_DIGEST_CUH
 
-#include "kernels/cuda/thread/array.cuh"
-#include "kernels/cuda/thread/simt.cuh"
+#include "kernels/cuda/fold/residues.cuh"
 
 enum {
     CR_DIGEST_UNROLL = 8, /* vectors in flight in each thread */
@@ -33,11 +32,6 @@ struct cr_digest_powers {
     uint64_t edge[CR_DIGEST_PARTS][CR_DIGEST_EDGE];
 };
 
-/* Times 2^bits: a turn of 61 bits. */
-constexpr uint64_t cr_digest_turned(uint64_t x, unsigned bits) {
-    return bits == 0 ? x : ((x << bits) & CR_DIGEST_P) | x >> (61 - bits);
-}
-
 constexpr cr_digest_powers cr_digest_powers_make() {
     cr_digest_powers p = {};
     for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) {
@@ -47,12 +41,7 @@ constexpr cr_digest_powers cr_digest_powers_make() {
             uint64_t key = first;
             for (unsigned t = 0; t < 4; t++) {
                 for (unsigned high = 0; high < 2; high++, key = cr_digest_mul(key, cr_digest_mul(r, r))) {
-                    for (unsigned n = 0; n < 8; n++) {
-                        uint32_t word = 0;
-                        for (unsigned byte = 0; byte < 4; byte++)
-                            word |= (uint32_t)(cr_digest_turned(key, 8 * byte) >> (8 * n) & 0xff) << (8 * byte);
-                        p.b[j][u][high][4 * n + t] = word;
-                    }
+                    for (unsigned n = 0; n < 8; n++) p.b[j][u][high][4 * n + t] = cr_digest_column(key, n);
                 }
             }
         }
@@ -78,37 +67,6 @@ struct cr_digest_args {
     uint64_t stride[CR_DIGEST_PARTS];          /* from a block's tile to its next */
     uint64_t head[CR_DIGEST_PARTS], body[CR_DIGEST_PARTS], tail[CR_DIGEST_PARTS]; /* of their first words */
 };
-
-/* a, b < 2^62; below 2^61 + 8. */
-CR_DEVICE uint64_t cr_digest_product(uint64_t a, uint64_t b) {
-    const uint64_t low = a * b, high = __umul64hi(a, b);
-    return cr_digest_fold((low & CR_DIGEST_P) + (high << 3 | low >> 61));
-}
-
-/* d += A·B, of bytes. Where there are no tensor cores for it (the emulation) by the fragments' definition. */
-CR_DEVICE void cr_digest_mma(uint32_t (&d)[4], const uint4 &a, uint32_t b0, uint32_t b1) {
-#if defined(__CUDA_ARCH__)
-    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
-#else
-    const unsigned lane = threadIdx.x % CR_WARP, group = lane / 4, pair = lane % 4;
-    for (unsigned t = 0; t < 4; t++) {
-        const uint32_t rows[4] = {
-            __shfl_sync(CR_EVERYONE, a.x, 4 * group + t), __shfl_sync(CR_EVERYONE, a.y, 4 * group + t),
-            __shfl_sync(CR_EVERYONE, a.z, 4 * group + t), __shfl_sync(CR_EVERYONE, a.w, 4 * group + t)};
-        for (unsigned i = 0; i < 2; i++) {
-            const unsigned from = 4 * (2 * pair + i) + t;
-            const uint32_t low = __shfl_sync(CR_EVERYONE, b0, from), high = __shfl_sync(CR_EVERYONE, b1, from);
-            d[i] = __dp4a(rows[2], high, __dp4a(rows[0], low, d[i]));
-            d[2 + i] = __dp4a(rows[3], high, __dp4a(rows[1], low, d[2 + i]));
-        }
-    }
-#endif
-}
-
-/* Times 2^bits, below 2^62: a turn, of any x. */
-CR_DEVICE uint64_t cr_digest_turn(uint64_t x, unsigned bits) { return ((x << bits) & CR_DIGEST_P) + (x >> (61 - bits)); }
 
 /* What a block shares: powers for each thread's rows, and warps' sums of pieces of 21, 20 and 20 bits. */
 struct cr_digest_shared {

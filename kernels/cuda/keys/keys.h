@@ -130,6 +130,10 @@ const unsigned long long *cr_keys_part_planes(const uint8_t *state, cr_keys_head
 void cr_keys_part_fill(const cr_gpu_keys *keys, const cr_keys_part *parts, uint32_t count, const uint8_t *states,
                        uint64_t cell, cr_partial *p);
 
+/* Of digests.c: enqueues those of the ops that are digests, of segments or along the axis; likewise. */
+int cr_keys_digests(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
+                    unsigned long long *wrong, void *stream);
+
 /* Of fold.cu, close.cu and joined.cu. */
 int cr_keys_launch_check(const cr_keys_args *args, uint64_t elements, void *stream); /* of offsets */
 int cr_keys_launch_begin(const cr_keys_args *args, void *stream);

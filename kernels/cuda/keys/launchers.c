@@ -34,6 +34,7 @@ static const cr_keys_planes NO_PLANES = {.count = CR_KEYS_NONE,
 
 static uint32_t needs_of(const cr_gpu_axis *axis, uint32_t k) { return cr_op_needs(axis->ops[k], axis->dtype); }
 static bool is_count(const cr_gpu_axis *axis, uint32_t k) { return cr_op_closing(axis->ops[k]) == CR_CLOSING_COUNTS; }
+static bool is_digest(const cr_gpu_axis *axis, uint32_t k) { return cr_op_closing(axis->ops[k]) == CR_CLOSING_DIGEST; }
 static bool is_float(cr_dtype dtype) { return cr_dtype_kind(dtype) == CR_KIND_FLOAT; }
 static bool is_summed(cr_dtype dtype) {
     return dtype == CR_F16 || dtype == CR_BF16 || dtype == CR_F32 || dtype == CR_F64;
@@ -121,14 +122,14 @@ static cr_keys_planes planes_of(const cr_gpu_axis *axis, pass p) {
     return at;
 }
 
-/* The passes that the ops need. */
+/* The passes that the ops need; digests have kernels of their own. */
 static uint32_t passes_of(const cr_gpu_axis *axis, pass passes[PASSES]) {
     uint32_t families = 0, count = 0;
     bool counts = false, spread = false;
     for (uint32_t k = 0; k < axis->op_count; k++) {
         counts |= is_count(axis, k);
         spread |= cr_op_term(axis->ops[k]) == CR_TERM_SPREAD;
-        if (!is_count(axis, k)) families |= needs_of(axis, k);
+        if (!is_count(axis, k) && !is_digest(axis, k)) families |= needs_of(axis, k);
     }
     if (spread) passes[count++] = (pass){MOMENTS, false};
     if (spread) families &= ~(uint32_t)MOMENTS;
@@ -202,14 +203,18 @@ static cr_status check_state(const cr_gpu_keys *keys, uint64_t each, uint64_t he
 
 static cr_status takes(const cr_gpu_keys *keys, cr_error *error) {
     const cr_gpu_axis *axis = &keys->axis;
-    for (uint32_t k = 0; k < axis->op_count; k++)
+    bool cells = axis->op_count == 0; /* an op goes by them */
+    for (uint32_t k = 0; k < axis->op_count; k++) {
+        if (is_digest(axis, k)) continue; /* there is none by key or under a mask */
+        cells = true;
         if (!takes_op(axis, k))
             return cr_fail(error, CR_UNIMPLEMENTED,
                            "ops: the GPU has no kernel for %s of %s %s; it has sums, norm1, extrema, indices and "
                            "counts of f16, bf16, f32, f64 and integers, squares of these floats, bits and prod of "
                            "integers: reduce a copy in host memory",
                            cr_op_name(axis->ops[k]), cr_dtype_name(axis->dtype), way_of(keys));
-    if (axis->shape.n >> CR_KEYS_MOST_LOG2 == 0) return CR_OK;
+    }
+    if (!cells || axis->shape.n >> CR_KEYS_MOST_LOG2 == 0) return CR_OK;
     return cr_fail(error, CR_UNIMPLEMENTED,
                    "array: in device memory fewer than 2^%d elements are reduced %s at once, these are %" PRIu64
                    ": reduce parts, or a copy in host memory",
@@ -373,6 +378,7 @@ int cr_keys_gpu_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void 
     pass passes[PASSES];
     const uint32_t count = passes_of(&keys->axis, passes);
     int failure = (int)cudaMemsetAsync(wrong, 0, sizeof *wrong, stream);
+    if (failure == 0) failure = cr_keys_digests(keys, multiprocessors, out, state, wrong, stream);
     for (uint32_t i = 0; i < count && failure == 0; i++) {
         cr_keys_args args;
         const cr_keys_planes at = planes_of(&keys->axis, passes[i]);
