@@ -371,6 +371,7 @@ class Here(Either):
                         wanted, got = (cured.partial(each, ops, keys=keys, **({} if keep is None else {"where": where}))
                                        for each, keys, where in ((values, k, keep), (make(values), make(k), None if keep is None else make(keep))))
                         self.assertEqual(bytes(wanted), bytes(got), "partial of %s by %d keys" % (dtype, groups))
+                    self.assertEqual(cured.partial(values, ops, where=keep), cured.partial(make(values), ops, where=make(keep)), dtype)
                     half = len(k) // 2
                     parts = cured.partial(make(values[:half]), ops, keys=make(k[:half]), groups=groups), cured.partial(values[half:], ops, keys=k[half:], groups=groups)
                     self.assertEqual(cured.partial(values, ops, keys=k, groups=groups), cured.merge(parts), dtype)
