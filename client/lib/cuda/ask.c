@@ -23,17 +23,28 @@ static cr_status check_array(const cured_cuda_array *array, size_t i, bool same,
     return CR_OK;
 }
 
+/* Elements of all arrays, whose counts are `counts` together bit by bit; sum: the same, if it fits 64 bits. */
+static uint64_t add_up(const cured_cuda_ask *of, uint64_t counts, uint64_t sum) {
+    if (of->array_count < UINT32_MAX && counts <= UINT32_MAX / 2) return sum;
+    sum = 0;
+    for (size_t i = 0; i < of->array_count; i++)
+        sum = of->arrays[i].count > PTRDIFF_MAX - sum ? PTRDIFF_MAX : sum + of->arrays[i].count;
+    return sum;
+}
+
 /* Which types the arrays are of, a bit each; 0: one of them has to be looked at more closely. Of ten thousand arrays this is what a call
  * does longest before the GPU begins. */
-static uint32_t types_of(const cured_cuda_ask *of) {
+static uint32_t types_of(const cured_cuda_ask *of, uint64_t *elements) {
     const cured_cuda_array *arrays = of->arrays;
-    uint64_t counts = 0, lacking = 0;
+    uint64_t counts = 0, lacking = 0, sum = 0;
     uint32_t differing = 0, types = 0;
     for (size_t i = 0; i < of->array_count; i++) { /* without a branch */
         counts |= arrays[i].count;
+        sum += arrays[i].count;
         lacking |= arrays[i].data == NULL ? arrays[i].count : 0;
         differing |= (uint32_t)arrays[i].dtype ^ (uint32_t)arrays[0].dtype;
     }
+    *elements = add_up(of, counts, sum);
     if (lacking != 0 || counts > PTRDIFF_MAX / 8) return 0;
     for (size_t i = 0; i < (differing != 0 ? of->array_count : 1); i++) {
         if (!cr_dtype_is_input((cr_dtype)arrays[i].dtype)) return 0;
@@ -50,7 +61,7 @@ static cr_status check_arrays(cr_cl_cuda_ask *ask, cr_cl_cuda_what what, bool ax
         return cr_fail(error, CR_INVALID_ARGUMENT, "array_count is 0, must be at least 1");
     if (of->array_count != 1 && axis)
         return cr_fail(error, CR_INVALID_ARGUMENT, "array_count is %zu, must be 1 for an axis", of->array_count);
-    ask->types = types_of(of);
+    ask->types = types_of(of, &ask->elements);
     if (ask->types != 0 && (!same || (ask->types & (ask->types - 1)) == 0)) return CR_OK;
     ask->types = 0;
     for (size_t i = 0; i < of->array_count && status == CR_OK; i++) {

@@ -13,8 +13,9 @@
 typedef struct cr_cl_cuda_ask {
     const cured_cuda_ask *of;
     const cr_caller_api *api;
-    uint32_t types; /* of the arrays, a bit each */
-    cr_dtype dtype; /* of the arrays, or the one that holds the elements of all */
+    uint32_t types;    /* of the arrays, a bit each */
+    uint64_t elements; /* of all arrays; more than memory has where they do not fit */
+    cr_dtype dtype;    /* of the arrays, or the one that holds the elements of all */
     cr_op ops[CURED_MAX_OPS];
     uint32_t numbers[CURED_MAX_OPS];
     cr_finish_opts finish;

@@ -242,20 +242,12 @@ cured_status cured_cuda_reduce_axis(const cured_cuda_ask *of, void *const *resul
     return cr_cl_give(error, &e, 0);
 }
 
-/* Elements of all arrays; more than memory has where they do not fit. */
-static uint64_t all_elements(const cured_cuda_ask *of) {
-    uint64_t n = 0;
-    for (size_t i = 0; i < of->array_count; i++)
-        n = of->arrays[i].count > PTRDIFF_MAX - n ? PTRDIFF_MAX : n + of->arrays[i].count;
-    return n;
-}
-
 /* A whole array, or a list, is one row, whose answers have a fixed size. */
 cured_status cured_cuda_enqueue(const cured_cuda_ask *of, void *const *to, void *state, cured_error *error) {
     cr_error e = {CR_OK, ""};
     cr_cl_cuda_ask ask;
     cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_TO, &e);
-    if (status == CR_OK && of->array_count > 1) ask.shape.n = all_elements(of);
+    if (status == CR_OK && of->array_count > 1) ask.shape.n = ask.elements;
     const bool many = cr_cl_cuda_by_key(&ask) || cr_cl_cuda_by_offsets(&ask); /* who answers looks at the ops */
     for (size_t k = 0; k < of->op_count && status == CR_OK && !many; k++) {
         const cr_finish_opts own = cr_finish_share(ask.ops[k], ask.dtype, &ask.finish, NULL);

@@ -222,7 +222,8 @@ static cr_status put_in_room(const asked *a, const cr_visit *visit, cr_error *er
         status = cr_caller_list_put(room, visit, &a->fold, room->answer, &n, error);
         if (status == CR_OK) status = finish_fold(a, visit, room->answer, n, error);
     }
-    if (status == CR_OK) status = cr_caller_error((int)cudaEventRecord(room->last, visit->stream), "event", error);
+    if (status == CR_OK)
+        status = a->fold.count > 1 ? cr_caller_list_mark(room, NULL, visit, error) : cr_room_mark(room, visit, error);
     if (status != CR_OK && cr_room_settle(room, visit->stream) && !a->by_fold)
         cr_room_drop_scratch(room, visit->stream);
     pthread_mutex_unlock(&room->mutex);

@@ -96,10 +96,21 @@ static cr_status know(int device, cr_error *error) {
     return status;
 }
 
+/* Whether the context is a known device's, and still the one of that number. */
+static bool is_known(void *context, int *device) {
+    unsigned long long number = 0;
+    for (uint32_t i = 0; i < device_count && i < DEVICES; i++) {
+        if (devices[i].context != context) continue;
+        *device = (int)i;
+        return driver.number(context, &number) == 0 && number == devices[i].number;
+    }
+    return false;
+}
+
 /* The device whose primary context is current; −1: no context is. */
 static cr_status find_home(void *context, int *home, cr_error *error) {
     *home = -1;
-    if (context == NULL) return CR_OK;
+    if (context == NULL || is_known(context, home)) return CR_OK;
     if (driver.device(home) != 0)
         return cr_fail(error, CR_FAILED_PRECONDITION, "the current CUDA context is destroyed, as by cudaDeviceReset");
     cr_status status = know(*home, error);
@@ -125,8 +136,10 @@ static cr_status look_at_stream(cr_visit *visit, cr_error *error) {
     if (failure == cudaSuccess && captured == cudaStreamCaptureStatusInvalidated)
         failure = cudaErrorStreamCaptureInvalidated;
     visit->captured = captured == cudaStreamCaptureStatusActive;
+    visit->legacy = visit->stream == NULL || visit->stream == cudaStreamLegacy;
     /* Its number, asked for in a capture, would end the capture (CUDA 13.0); and it has no room then. */
-    if (failure == cudaSuccess && !visit->captured) failure = cudaStreamGetId(visit->stream, &visit->stream_id);
+    if (failure == cudaSuccess && !visit->captured && !visit->legacy)
+        failure = cudaStreamGetId(visit->stream, &visit->stream_id);
     return cr_caller_error((int)failure, "stream", error);
 }
 
@@ -167,6 +180,25 @@ void cr_caller_leave(cr_visit *visit) {
 }
 
 unsigned long long cr_caller_context(int device) { return devices[device].number; }
+
+bool cr_caller_is_only(void) { return device_count == 1; }
+
+/* A query in a capture that the stream would take part in ends the capture; to ask whether there is one does not. */
+bool cr_caller_legacy_idle(int device) {
+    enum cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
+    enum cudaStreamCaptureMode mode;
+    void *before = NULL;
+    if (driver.current(&before) != 0) return false;
+    const bool elsewhere = before != devices[device].context;
+    if (elsewhere && driver.set(devices[device].context) != 0) return false;
+    cr_caller_relax(&mode);
+    const bool idle = cudaStreamIsCapturing(cudaStreamLegacy, &captured) == cudaSuccess &&
+                      cudaStreamQuery(cudaStreamLegacy) == cudaSuccess;
+    cr_caller_restore(mode);
+    if (!idle) (void)cudaGetLastError();
+    if (elsewhere) driver.set(before);
+    return idle;
+}
 
 bool cr_caller_lend(int device) {
     void *now = NULL;

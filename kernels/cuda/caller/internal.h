@@ -38,8 +38,8 @@ typedef struct cr_visit {
     void *before; /* the context that was current */
     bool switched;
     cudaStream_t stream;
-    unsigned long long stream_id; /* a handle may come again, its number does not */
-    bool captured;
+    unsigned long long stream_id; /* a handle may come again, its number does not; 0 of the legacy stream */
+    bool captured, legacy;        /* legacy: the default stream, whose handle never goes */
 } cr_visit;
 
 /* data: of the array, NULL where it has no elements. Nothing is to be left where this fails. */
@@ -57,15 +57,24 @@ bool cr_caller_is_child(void);
 cr_status cr_caller_alive(int device, unsigned long long context_id, cr_error *error);
 /* The number of a device's primary context: after a reset it is another. */
 unsigned long long cr_caller_context(int device);
+/* Whether there is one GPU, so that no memory is another's. */
+bool cr_caller_is_only(void);
+/* Whether all is done that was put in the device's legacy stream. False also while that cannot be asked, as during some captures. */
+bool cr_caller_legacy_idle(int device);
 
 /* ---- room.c ---- */
 
 enum { CR_ROOM_SLOTS = 32, CR_ROOM_SMALL = 64 * 1024 };
 
+/* The host's half of the descriptors is in two parts, so that a list is written while the one before is copied. */
+enum { CR_LIST_PARTS = 2 };
 typedef struct cr_list_memory {
-    void *device, *host;
+    uint8_t *device, *host; /* host: CR_LIST_PARTS times these bytes */
     size_t bytes;
-    cudaEvent_t copied; /* host may be written again */
+    uint32_t part;                  /* the next list's */
+    cudaEvent_t own[CR_LIST_PARTS]; /* recorded by lists for which no call waits, instead of the room's `last` */
+    cudaEvent_t
+        after[CR_LIST_PARTS]; /* behind the part's last copy: one of own, or a slot's; NULL: it was never used */
     void *
         outgrown; /* hosts of before, each with the next one's address in it: to free pinned memory waits for the device */
 } cr_list_memory;
@@ -74,6 +83,7 @@ typedef struct cr_room {
     struct cr_room *next;
     int device;
     unsigned long long stream_id, context_id, used; /* used: when it was last, by the calls of this process */
+    bool legacy;                                    /* the stream is: then `last` is not recorded for that */
     uint32_t calls;                                 /* under way; guarded by the rooms' mutex */
     bool doubtful;                                  /* likewise: see cr_room_doubt() */
     pthread_mutex_t mutex;                          /* all below */
@@ -98,6 +108,8 @@ typedef struct cr_room {
 /* The stream's room, not locked, for one call more. */
 cr_status cr_room_take(const cr_visit *visit, cr_room **room, cr_error *error);
 void cr_room_give(cr_room *room);
+/* Locked: behind work for which no call waits. */
+cr_status cr_room_mark(cr_room *room, const cr_visit *visit, cr_error *error);
 /* Locked: a slot that is free, of which the caller is the owner until it frees it. RESOURCE_EXHAUSTED: too many calls wait. */
 cr_status cr_room_slot(cr_room *room, uint32_t *slot, cr_error *error);
 void cr_room_free_slot(cr_room *room, uint32_t slot);
@@ -153,7 +165,9 @@ cr_status cr_caller_fold_list(cr_room *room, const cr_visit *visit, const cr_cal
 bool cr_caller_list_write(const cr_caller_fold *fold, void *host, const cr_visit *visit, cr_gpu_state *state,
                           cr_fold_slot *to, cr_list_args *args, uint64_t *n);
 cr_status cr_caller_list_launch(cr_list_args *args, const cr_caller_fold *fold, cudaStream_t stream, cr_error *error);
-/* Through the room's own memory. */
+/* Locked: behind a list's call, by one event for all: a slot's, or NULL where no call waits. */
+cr_status cr_caller_list_mark(cr_room *room, cudaEvent_t event, const cr_visit *visit, cr_error *error);
+/* Through the room's own memory; a mark comes behind. */
 cr_status cr_caller_list_put(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, cr_fold_slot *to,
                              uint64_t *n, cr_error *error);
 cr_status cr_caller_each(const cr_gpu_fold *folds, size_t count, void *stream, const cr_caller_told *told,

@@ -113,8 +113,7 @@ static cr_status put_in_room(cr_room *room, const cr_visit *visit, const cr_gpu_
     cr_status status = need_state(room, k, visit, error);
     if (status == CR_OK)
         status = put(k, visit, room->groups, k->axis.to, state != NULL ? state : word_behind(room->groups, k), error);
-    if (status == CR_OK) status = cr_caller_error((int)cudaEventRecord(room->last, visit->stream), "event", error);
-    return status;
+    return status == CR_OK ? cr_room_mark(room, visit, error) : status;
 }
 
 /* Offsets of host memory are brought; of a call that nobody waits for they are looked at first. */

@@ -1,7 +1,8 @@
 /* list: a fold of many arrays by one launch for each family: the descriptors' way to the device.
  *
  * They are written to pinned memory and copied in the stream's order. The device's copy is read by this call's kernels and written by
- * the next call's copy, which come one after the other; the pinned one is written again when the copy is known to be done.
+ * the next call's copy, which come one after the other. The pinned memory has two parts in turn: one is written again when the call
+ * before the last is known to be done.
  * Thread: whoever has locked the room. Owner: the room. */
 #include <string.h>
 
@@ -16,16 +17,23 @@ bool cr_caller_lists(const cr_caller_fold *fold) {
     return true;
 }
 
+/* The copies from a part are done. */
+static cr_status wait_for(const cr_room *room, uint32_t part, cr_error *error) {
+    const cudaEvent_t after = room->list.after[part];
+    return after != NULL ? cr_room_wait(room, after, error) : CR_OK;
+}
+
 /* Room for so many descriptors, on both sides. */
 static cr_status make_room(cr_room *room, size_t count, cudaStream_t stream, cr_error *error) {
     cr_list_memory *list = &room->list;
     void *device = NULL, *host = NULL;
     size_t bytes = (count > LEAST_ARRAYS ? count * 2 : LEAST_ARRAYS) * sizeof(cr_list_array);
-    if (count * sizeof(cr_list_array) <= list->bytes) return cr_room_wait(room, list->copied, error);
-    cr_status status = cr_room_wait(room, list->copied, error);
+    if (count * sizeof(cr_list_array) <= list->bytes) return wait_for(room, list->part, error);
+    cr_status status = CR_OK;
+    for (uint32_t i = 0; i < CR_LIST_PARTS && status == CR_OK; i++) status = wait_for(room, i, error);
     if (status != CR_OK) return status;
     cudaError_t failure = cudaMallocAsync(&device, bytes, stream);
-    if (failure == cudaSuccess) failure = cr_caller_pinned(&host, bytes);
+    if (failure == cudaSuccess) failure = cr_caller_pinned(&host, CR_LIST_PARTS * bytes);
     if (failure == cudaSuccess && list->device) failure = cudaFreeAsync(list->device, stream);
     if (failure != cudaSuccess) {
         if (device) cudaFreeAsync(device, stream);
@@ -39,6 +47,7 @@ static cr_status make_room(cr_room *room, size_t count, cudaStream_t stream, cr_
     list->device = device;
     list->host = host;
     list->bytes = bytes;
+    memset(list->after, 0, sizeof list->after);
     return CR_OK;
 }
 
@@ -95,22 +104,29 @@ cr_status cr_caller_list_put(cr_room *room, const cr_visit *visit, const cr_call
         return cr_fail(error, CR_INVALID_ARGUMENT, "arrays: more than 2^30");
     cr_status status = make_room(room, fold->count + 1, visit->stream, error);
     if (status != CR_OK) return status;
-    if (!cr_caller_list_write(fold, room->list.host, visit, room->state, to, &args, n))
+    uint8_t *host = room->list.host + room->list.part * room->list.bytes;
+    if (!cr_caller_list_write(fold, host, visit, room->state, to, &args, n))
         return cr_fail(error, CR_INVALID_ARGUMENT, "arrays: more than %llu elements in all",
                        (unsigned long long)CR_FOLD_MAX);
     if (args.count == 0) return CR_OK;
-    args.arrays = room->list.device;
-    cudaError_t failure = cudaMemcpyAsync(room->list.device, room->list.host, (args.count + 1) * sizeof(cr_list_array),
-                                          cudaMemcpyHostToDevice, visit->stream);
-    if (failure == cudaSuccess) failure = cudaEventRecord(room->list.copied, visit->stream);
+    args.arrays = (const cr_list_array *)(const void *)room->list.device;
+    const cudaError_t failure = cudaMemcpyAsync(room->list.device, host, (args.count + 1) * sizeof(cr_list_array),
+                                                cudaMemcpyHostToDevice, visit->stream);
     if (failure != cudaSuccess) return cr_caller_error((int)failure, "list", error);
     return cr_caller_list_launch(&args, fold, visit->stream, error);
+}
+
+cr_status cr_caller_list_mark(cr_room *room, cudaEvent_t event, const cr_visit *visit, cr_error *error) {
+    cr_list_memory *list = &room->list;
+    if (event == NULL) event = list->own[list->part];
+    list->after[list->part] = event;
+    list->part = (list->part + 1) % CR_LIST_PARTS;
+    return cr_caller_error((int)cudaEventRecord(event, visit->stream), "event", error);
 }
 
 cr_status cr_caller_fold_list(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, uint32_t slot,
                               uint64_t *n, cr_error *error) {
     cr_partial_init(&room->slots[slot].partial, fold->dtype, fold->families);
     const cr_status status = cr_caller_list_put(room, visit, fold, &room->slots[slot], n, error);
-    if (status != CR_OK) return status;
-    return cr_caller_error((int)cudaEventRecord(room->events[slot], visit->stream), "event", error);
+    return status == CR_OK ? cr_caller_list_mark(room, room->events[slot], visit, error) : status;
 }

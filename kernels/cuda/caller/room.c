@@ -50,6 +50,8 @@ cudaError_t cr_caller_pinned(void **memory, size_t bytes) {
 
 static bool is_idle(const cr_room *room) {
     bool idle = room->calls == 0 && cr_caller_query(room->last) == cudaSuccess;
+    for (uint32_t i = 0; i < CR_LIST_PARTS; i++) idle = idle && cr_caller_query(room->list.own[i]) == cudaSuccess;
+    idle = idle && (!room->legacy || cr_caller_legacy_idle(room->device));
     for (uint32_t i = 0; room->doubtful && i < CR_ROOM_SLOTS; i++)
         idle = idle && cr_caller_query(room->events[i]) == cudaSuccess;
     return idle;
@@ -85,7 +87,8 @@ static void free_memory(cr_room *room) {
     for (uint32_t i = 0; i < CR_ROOM_SLOTS; i++)
         if (room->events[i]) cudaEventDestroy(room->events[i]);
     if (room->last) cudaEventDestroy(room->last);
-    if (room->list.copied) cudaEventDestroy(room->list.copied);
+    for (uint32_t i = 0; i < CR_LIST_PARTS; i++)
+        if (room->list.own[i]) cudaEventDestroy(room->list.own[i]);
     cr_caller_restore(before);
     (void)cudaGetLastError();
 }
@@ -105,7 +108,8 @@ static cudaError_t make_memory(cr_room *room, cudaStream_t stream) {
     for (uint32_t i = 0; i < CR_ROOM_SLOTS && failure == cudaSuccess; i++)
         failure = cudaEventCreateWithFlags(&room->events[i], cudaEventDisableTiming);
     if (failure == cudaSuccess) failure = cudaEventCreateWithFlags(&room->last, cudaEventDisableTiming);
-    if (failure == cudaSuccess) failure = cudaEventCreateWithFlags(&room->list.copied, cudaEventDisableTiming);
+    for (uint32_t i = 0; i < CR_LIST_PARTS && failure == cudaSuccess; i++)
+        failure = cudaEventCreateWithFlags(&room->list.own[i], cudaEventDisableTiming);
     if (failure == cudaSuccess) failure = cudaEventRecord(room->last, stream); /* behind the zeros */
     return failure;
 }
@@ -140,7 +144,7 @@ static cr_room *look_for(const cr_visit *visit, cr_room **idle, uint32_t *count)
             if (room->calls == 0) forget(room); /* the reset has freed its memory */
             continue;
         }
-        if (room->stream_id == visit->stream_id && !room->doubtful) return room;
+        if (room->stream_id == visit->stream_id && room->legacy == visit->legacy && !room->doubtful) return room;
         ++*count;
         if (*idle == NULL || room->used < (*idle)->used) *idle = room;
     }
@@ -161,6 +165,7 @@ cr_status cr_room_take(const cr_visit *visit, cr_room **out, cr_error *error) {
         status = make_room(visit, &room, error);
     if (status == CR_OK) {
         room->stream_id = visit->stream_id;
+        room->legacy = visit->legacy;
         room->doubtful = false;
         room->used = ++calls;
         room->calls++;
@@ -174,6 +179,12 @@ void cr_room_give(cr_room *room) {
     pthread_mutex_lock(&mutex);
     room->calls--;
     pthread_mutex_unlock(&mutex);
+}
+
+/* Where the stream cannot go, it is asked itself when that matters, which is seldom: an event a call costs more. */
+cr_status cr_room_mark(cr_room *room, const cr_visit *visit, cr_error *error) {
+    if (visit->legacy) return CR_OK;
+    return cr_caller_error((int)cudaEventRecord(room->last, visit->stream), "event", error);
 }
 
 cr_status cr_room_slot(cr_room *room, uint32_t *slot, cr_error *error) {

@@ -120,8 +120,7 @@ static cr_status put_in_room(cr_room *room, const cr_visit *visit, cr_gpu_segmen
     if (status == CR_OK)
         status = cr_caller_need_bytes(room, cr_segments_scratch(s, visit->multiprocessors), visit, error);
     if (status == CR_OK) status = put(s, visit, room->scratch, s->axis.to, place_of(state, room->scratch), error);
-    if (status == CR_OK) status = cr_caller_error((int)cudaEventRecord(room->last, visit->stream), "event", error);
-    return status;
+    return status == CR_OK ? cr_room_mark(room, visit, error) : status;
 }
 
 cr_status cr_caller_segments(const cr_gpu_segments *segments, void *stream, void *const *results, void *state,
