@@ -9,6 +9,10 @@ export type Op = // written by scripts/op-lists
     | 'std' | 'prod' | 'bit_and' | 'bit_or' | 'bit_xor' | 'quantile' | 'dot' | 'count_inf'
     | 'digest' | 'sqdist' | 'average' | 'median' | 'ptp';
 
+export type Described = // written by scripts/op-lists
+    | 'count' | 'count_nan' | 'min' | 'max' | 'argmin' | 'argmax' | 'sum' | 'mean'
+    | 'std';
+
 export type TypedArray = Int8Array | Uint8Array | Uint8ClampedArray | Int16Array | Uint16Array | Int32Array | Uint32Array
     | BigInt64Array | BigUint64Array | Float32Array | Float64Array;
 /** Bytes without a type (Buffer, ArrayBuffer) need `dtype`. */
@@ -57,14 +61,36 @@ export interface Options extends FinishOptions {
 }
 
 export interface AxisOptions extends Options {
-    /** The dimension that is reduced; negative: from the end. */
-    axis: number;
+    /** The dimensions that are reduced, one or several; negative: from the end. Those of a stream must lie side by side. */
+    axis: number | readonly number[];
     /** Lengths of the dimensions, in C order; one dimension unless it is said. A stream needs it. */
     shape?: readonly number[];
     keepdims?: boolean;
 }
 
-/** Answers along an axis. */
+export type IntegerArray = Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array | BigInt64Array | BigUint64Array;
+
+/** An answer for each group of rows. */
+export interface KeyOptions extends Options {
+    /** Of each row (index of the first dimension) the number of its group. */
+    keys: IntegerArray;
+    /** Keys are 0 to groups - 1; up to the greatest key unless it is said. */
+    groups?: number;
+    /** Rows whose key is outside are for no group; otherwise such a key fails the call. */
+    drop?: boolean;
+    /** Lengths of the dimensions, the first of which counts the rows; one dimension unless it is said. */
+    shape?: readonly number[];
+}
+
+/** An answer for each segment: elements from one offset up to the next. */
+export interface SegmentOptions extends Options {
+    /** One more than there are segments. */
+    offsets: Int32Array | Uint32Array | BigInt64Array | BigUint64Array;
+}
+
+export type ManyOptions = AxisOptions | KeyOptions | SegmentOptions;
+
+/** Answers along axes, by key or by offsets. */
 export interface ArrayResult {
     dtype: ResultDtype;
     shape: number[];
@@ -81,6 +107,7 @@ export type Result<O extends Op, V = Value> = { readonly [K in O]: V | undefined
     readonly errors: { readonly [K in O]?: CuredError };
 };
 
+/** What the daemon or the connection said. An option that cannot be is a RangeError or a TypeError, with the code 'INVALID_ARGUMENT'. */
 export class CuredError extends Error {
     /** gRPC's name: 'INVALID_ARGUMENT', 'RESOURCE_EXHAUSTED', … */
     readonly code: string;
@@ -102,7 +129,7 @@ export interface ConnectOptions {
 }
 
 type OneOp<V extends Value> = {
-    (array: ArrayData | ArrayStream, options: AxisOptions): Promise<ArrayResult>;
+    (array: ArrayData | ArrayStream, options: ManyOptions): Promise<ArrayResult>;
     (array: ArrayData | ArrayStream, options?: Options): Promise<V>;
 };
 
@@ -139,10 +166,10 @@ export class Client {
     median: OneOp<number>;
     ptp: OneOp<number | bigint>;
     /** Several ops from one pass. */
-    reduce<O extends Op>(array: ArrayData | ArrayStream, ops: readonly O[], options: AxisOptions): Promise<Result<O, ArrayResult>>;
+    reduce<O extends Op>(array: ArrayData | ArrayStream, ops: readonly O[], options: ManyOptions): Promise<Result<O, ArrayResult>>;
     reduce<O extends Op>(array: ArrayData | ArrayStream, ops: readonly O[], options?: Options): Promise<Result<O>>;
-    describe(array: ArrayData | ArrayStream, options?: Options):
-        Promise<Result<'count' | 'count_nan' | 'min' | 'max' | 'argmin' | 'argmax' | 'sum' | 'mean' | 'std'>>;
+    describe(array: ArrayData | ArrayStream, options: ManyOptions): Promise<Result<Described, ArrayResult>>;
+    describe(array: ArrayData | ArrayStream, options?: Options): Promise<Result<Described>>;
     /** The exact unfinished state of a part, for merge(). */
     partial(array: ArrayData | ArrayStream, ops: readonly Op[], options?: Options): Promise<Uint8Array>;
     merge<O extends Op>(partials: readonly Uint8Array[], ops: readonly O[], options?: FinishOptions): Promise<Result<O>>;

@@ -5,14 +5,12 @@ const os = require('os');
 const path = require('path');
 const { pipeline } = require('stream/promises');
 const grpc = require('@grpc/grpc-js');
-const loader = require('@grpc/proto-loader');
 const { DTYPES, RESULTS, dtypeOf, sizeOf, bytesOf, valueOf, arrayOf } = require('./values');
+const { cured, OPS, bad, badType, dtypeNumber, requestOf, placed, turned } = require('./request');
 
-const { cured } = grpc.loadPackageDefinition(
-    loader.loadSync(path.join(__dirname, 'cured.proto'), { enums: Number, longs: String, defaults: true }));
-const NUMBERS = Object.fromEntries(cured.v1.Op.type.value.filter((value) => value.number !== 0)
-    .map((value) => [value.name.slice('OP_'.length).toLowerCase(), value.number]));
-const OPS = Object.keys(NUMBERS);
+const DESCRIBED = [ // written by scripts/op-lists
+    'count', 'count_nan', 'min', 'max', 'argmin', 'argmax', 'sum', 'mean', 'std',
+];
 const PIECE = 1 << 20; // bytes of an array in a message; more than that go as a stream
 const TURN = 256 * 1024; // bytes of an array, and then of the second one
 
@@ -30,63 +28,6 @@ function failure(error) {
     const wait = error.metadata && error.metadata.get('grpc-retry-pushback-ms')[0];
     return new CuredError(grpc.status[error.code], error.details || error.message,
         wait === undefined ? {} : { retryAfterMs: Number(wait) });
-}
-
-const bad = (sentence) => new CuredError('INVALID_ARGUMENT', sentence);
-
-// One of the words, or its default.
-function word(name, value, words) {
-    if (value === undefined) return 0;
-    const index = words.indexOf(value);
-    if (index < 0) throw bad(`${name} is '${value}', must be one of ${words.join(', ')}`);
-    return index;
-}
-
-function dtypeNumber(name, value) {
-    if (value === 'i128') return 14;
-    if (!(value in DTYPES)) throw bad(`${name} is '${value}', must be one of ${Object.keys(DTYPES).join(', ')}`);
-    return DTYPES[value][0];
-}
-
-const KNOWN = ['dtype', 'shape', 'axis', 'keepdims', 'nan', 'ddof', 'resultDtype', 'overflow', 'where', 'second', 'q', 'method',
-    'first', 'timeoutMs', 'signal', 'onProgress'];
-
-// (outer, n, inner) of an axis, and the shape of the answers.
-function axisOf(options, count) {
-    const shape = options.shape || (count === undefined ? undefined : [count]);
-    if (shape === undefined) throw bad('axis: a stream needs shape beside it');
-    const axis = options.axis < 0 ? options.axis + shape.length : options.axis;
-    if (!Number.isInteger(axis) || axis < 0 || axis >= shape.length)
-        throw bad(`axis is ${options.axis}, the array has ${shape.length} dimensions`);
-    const product = (part) => part.reduce((a, b) => a * b, 1);
-    const answers = options.keepdims ? shape.map((n, i) => (i === axis ? 1 : n)) : shape.filter((_, i) => i !== axis);
-    return {
-        axis: { outer: product(shape.slice(0, axis)), n: shape[axis], inner: product(shape.slice(axis + 1)) },
-        shape: answers,
-    };
-}
-
-// What all requests have; dtype: the elements' type.
-function requestOf(ops, dtype, options) {
-    for (const name of Object.keys(options))
-        if (!KNOWN.includes(name)) throw bad(`unknown option '${name}'; there are ${KNOWN.join(', ')}`);
-    const request = {
-        dtype: dtypeNumber('dtype', dtype),
-        ops: ops.map((op) => {
-            if (!(op in NUMBERS)) throw bad(`unknown op '${op}'; there are ${OPS.join(', ')}`);
-            return NUMBERS[op];
-        }),
-        nan: word('nan', options.nan, ['propagate', 'skip']),
-        overflow: word('overflow', options.overflow, ['error', 'wrap']),
-        ddof: options.ddof || 0,
-        first: options.first || 0,
-    };
-    if (options.resultDtype !== undefined) request.resultDtype = dtypeNumber('resultDtype', options.resultDtype);
-    const method = word('method', options.method, ['linear', 'lower', 'higher', 'nearest', 'midpoint']);
-    ops.forEach((op, index) => {
-        if (op === 'quantile') request.parameters = [...(request.parameters || []), { op: index, share: options.q ?? 0.5, method }];
-    });
-    return request;
 }
 
 // An array and a second one in turns, as the daemon takes them.
@@ -110,6 +51,43 @@ async function* chunksOf(first, rest, dtype, given) {
         const next = await rest.next();
         chunk = next.done ? undefined : next.value;
     }
+}
+
+// The array's type, and its bytes and elements, or chunks where it is a stream.
+async function inputOf(array, options) {
+    const streams = array !== null && typeof array === 'object' && !ArrayBuffer.isView(array) && !(array instanceof ArrayBuffer);
+    let dtype = options.dtype;
+    let first, iterator, bytes;
+    if (streams) {
+        iterator = (array[Symbol.asyncIterator] || array[Symbol.iterator] || (() => {
+            throw badType('an array is a typed array, a Buffer, an ArrayBuffer, or a stream of these');
+        })).call(array);
+        const { value, done } = await iterator.next();
+        first = done ? undefined : value;
+        dtype = dtype || (first === undefined ? undefined : dtypeOf(first));
+    } else {
+        bytes = bytesOf(array);
+        dtype = dtype || dtypeOf(array);
+    }
+    if (dtype === undefined) throw bad('dtype: bytes have no type, say which they hold');
+    dtypeNumber('dtype', dtype);
+    if (streams) return { dtype, chunks: chunksOf(first, iterator, dtype, options.dtype !== undefined) };
+    if (!Object.hasOwn(DTYPES, dtype)) throw bad(`dtype is '${dtype}', which answers have, and no array`);
+    const size = DTYPES[dtype][1];
+    if (bytes.length % size !== 0) throw bad(`the array has ${bytes.length} bytes, which are no whole elements of ${dtype}`);
+    return { dtype, bytes, count: bytes.length / size };
+}
+
+// The bytes of the second array.
+function secondOf(options, { dtype, bytes }) {
+    if (bytes === undefined) throw badType('second: it goes with an array in memory, and this one is a stream: pass an array');
+    const { second } = options;
+    const typed = ArrayBuffer.isView(second) && !Buffer.isBuffer(second);
+    if (typed && options.dtype === undefined && dtypeOf(second) !== dtype)
+        throw badType(`second is of ${dtypeOf(second)}, must be of the array's type, ${dtype}`);
+    const own = bytesOf(second);
+    if (own.length !== bytes.length) throw bad(`second has ${own.length} bytes, the array ${bytes.length}: they must be as long`);
+    return own;
 }
 
 class Client {
@@ -183,65 +161,41 @@ class Client {
     }
 
     async ask(array, ops, options, more) {
-        let dtype = options.dtype;
-        let chunks, bytes, count;
-        const streams = array !== null && typeof array === 'object' && !ArrayBuffer.isView(array) && !(array instanceof ArrayBuffer);
-        if (streams) {
-            const iterator = (array[Symbol.asyncIterator] || array[Symbol.iterator] || (() => {
-                throw new TypeError('an array is a typed array, a Buffer, an ArrayBuffer, or a stream of these');
-            })).call(array);
-            const { value, done } = await iterator.next();
-            const first = done ? undefined : value;
-            dtype = dtype || (first === undefined ? undefined : dtypeOf(first));
-            if (dtype === undefined) throw bad('dtype: bytes have no type, say which they hold');
-            chunks = chunksOf(first, iterator, dtype, options.dtype !== undefined);
-        } else {
-            bytes = bytesOf(array);
-            dtype = dtype || dtypeOf(array);
-            if (dtype === undefined) throw bad('dtype: bytes have no type, say which they hold');
-            dtypeNumber('dtype', dtype);
-            if (bytes.length % DTYPES[dtype][1] !== 0) throw bad(`the array has ${bytes.length} bytes, which are no whole elements of ${dtype}`);
-            count = bytes.length / DTYPES[dtype][1];
-        }
-        const request = { ...requestOf(ops, dtype, options), ...more };
-        const placed = options.axis === undefined ? undefined : axisOf(options, count);
-        if (placed) Object.assign(request, { axis: placed.axis, statuses: true });
-        let beside = Buffer.alloc(0);
-        if (options.where !== undefined) {
-            beside = bytesOf(options.where);
-            request.mask = { stream: true, count: beside.length };
-        }
+        const input = await inputOf(array, options);
+        const { dtype, count } = input;
+        let { bytes, chunks } = input;
+        const { request: asked, beside, shape, turn } = placed(options, count);
+        const request = { ...requestOf(ops, dtype, options), ...asked, ...more };
+        const before = beside.reduce((sum, part) => sum + part.length, 0);
+        if (turn) bytes = turned(bytes, DTYPES[dtype][1], turn);
         if (options.second !== undefined) {
-            if (streams || (!Buffer.isBuffer(options.second) && options.dtype === undefined && dtypeOf(options.second) !== dtype))
-                throw bad(`second: it goes with an array in memory, and is of its type, ${dtype}`);
-            const second = bytesOf(options.second);
-            if (second.length !== bytes.length) throw bad(`second has ${second.length} bytes, the array ${bytes.length}`);
+            const second = secondOf(options, input);
             request.second = { stream: true, count };
-            chunks = turns(bytes, second);
+            chunks = turns(bytes, turn ? turned(second, DTYPES[dtype][1], turn) : second);
             bytes = undefined;
-        } else if (bytes !== undefined && (bytes.length > PIECE || placed || options.onProgress)) {
+        } else if (bytes !== undefined && (before + bytes.length > PIECE || shape || options.onProgress)) {
             chunks = cut(bytes);
         }
         if (chunks === undefined) {
-            const answer = await this.unary('Reduce', { ...request, ...(beside.length ? { beside } : {}), data: bytes }, options);
-            return { answer, placed };
+            const answer = await this.unary('Reduce', { ...request, ...(before ? { beside: Buffer.concat(beside) } : {}), data: bytes }, options);
+            return { answer };
         }
         const all = (async function* () {
-            if (beside.length) yield* cut(beside);
+            for (const part of beside) yield* cut(part);
             yield* chunks;
         })();
         const { end, parts } = await this.stream(request, all, options);
-        return { answer: end, parts, placed };
+        return { answer: end, parts, shape };
     }
 
     async reduce(array, ops, options = {}) {
-        const { answer, parts, placed } = await this.ask(array, ops, options, {});
+        const { answer, parts, shape } = await this.ask(array, ops, options, {});
         const out = { elements: Number(answer.count), errors: {} };
         answer.results.forEach((result, i) => {
             const name = ops[i];
             if (result.status) out.errors[name] = new CuredError(grpc.status[result.status], result.message, { op: name });
             const dtype = RESULTS[result.dtype];
-            if (placed) out[name] = arrayAnswer(dtype, parts[i], placed.shape);
+            if (shape) out[name] = arrayAnswer(dtype, parts[i], shape);
             else if (!result.status) out[name] = valueOf(dtype, result.value);
         });
         return out;
@@ -264,7 +218,7 @@ class Client {
     }
 
     describe(array, options) {
-        return this.reduce(array, ['count', 'count_nan', 'min', 'max', 'argmin', 'argmax', 'sum', 'mean', 'std'], options);
+        return this.reduce(array, DESCRIBED, options);
     }
 
     info(options) {

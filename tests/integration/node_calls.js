@@ -10,8 +10,9 @@ const cured = require('cured');
 
 const COUNT = 1000000; // several messages; sums are exact in a double
 
-const rejects = (promise, code, words) => assert.rejects(promise, (error) => {
-    assert(error instanceof cured.CuredError, String(error.stack));
+// local: what the package refuses before it asks.
+const rejects = (promise, code, words, local = cured.CuredError) => assert.rejects(promise, (error) => {
+    assert(error instanceof local, String(error.stack));
     assert.strictEqual(error.code, code, error.message);
     assert(error.message.includes(words), error.message);
     return true;
@@ -101,8 +102,8 @@ async function streams(client, file) {
     assert(many.values.every((v, i) => v === 2 * i + 1));
     await assert.rejects(client.sum(fs.createReadStream('/nowhere'), { dtype: 'f32' }), { code: 'ENOENT' });
     await assert.rejects(client.sum(Readable.from((function* () { yield new Float32Array(3); throw new RangeError('mine'); })())), RangeError);
-    await rejects(client.sum([Float32Array.of(1), Float64Array.of(1)]), 'INVALID_ARGUMENT', 'a chunk holds f64, the chunks before it f32');
-    await rejects(client.sum(fs.createReadStream(file)), 'INVALID_ARGUMENT', 'dtype: bytes have no type');
+    await rejects(client.sum([Float32Array.of(1), Float64Array.of(1)]), 'INVALID_ARGUMENT', 'a chunk holds f64, the chunks before it f32', RangeError);
+    await rejects(client.sum(fs.createReadStream(file)), 'INVALID_ARGUMENT', 'dtype: bytes have no type', RangeError);
     await rejects(client.sum([Buffer.alloc(3)], { dtype: 'f32' }), 'INVALID_ARGUMENT', '');
 }
 
@@ -112,15 +113,15 @@ async function refusals(client) {
     const mixed = await client.reduce(new Float32Array(0), ['min', 'sum']);
     assert.deepStrictEqual([mixed.min, mixed.sum, mixed.errors.min.op], [undefined, 0, 'min']);
     await rejects(client.prod(new BigUint64Array([2n ** 63n, 2n])), 'OUT_OF_RANGE', 'does not fit');
-    await rejects(client.reduce(a, ['summ']), 'INVALID_ARGUMENT', "unknown op 'summ'");
-    await rejects(client.sum(a, { axes: 0 }), 'INVALID_ARGUMENT', "unknown option 'axes'");
-    await rejects(client.sum(a, { nan: 'ignore' }), 'INVALID_ARGUMENT', 'propagate, skip');
-    await rejects(client.sum(a, { dtype: 'f33' }), 'INVALID_ARGUMENT', "dtype is 'f33'");
-    await rejects(client.sum(a, { axis: 1 }), 'INVALID_ARGUMENT', 'axis is 1');
-    await rejects(client.sum(a, { shape: [7], axis: 0 }), 'INVALID_ARGUMENT', '');
-    await rejects(client.sum(a, { where: Uint8Array.of(1, 1) }), 'INVALID_ARGUMENT', 'mask');
+    await rejects(client.reduce(a, ['summ']), 'INVALID_ARGUMENT', "unknown op 'summ'", RangeError);
+    await rejects(client.sum(a, { axes: 0 }), 'INVALID_ARGUMENT', "unknown option 'axes'", RangeError);
+    await rejects(client.sum(a, { nan: 'ignore' }), 'INVALID_ARGUMENT', 'propagate, skip', RangeError);
+    await rejects(client.sum(a, { dtype: 'f33' }), 'INVALID_ARGUMENT', "dtype is 'f33'", RangeError);
+    await rejects(client.sum(a, { axis: 1 }), 'INVALID_ARGUMENT', 'axis is 1', RangeError);
+    await rejects(client.sum(a, { shape: [7], axis: 0 }), 'INVALID_ARGUMENT', 'shape [7]', RangeError);
+    await rejects(client.sum(a, { where: Uint8Array.of(1, 1) }), 'INVALID_ARGUMENT', 'mask', RangeError);
     await rejects(client.dot(a), 'INVALID_ARGUMENT', 'two arrays');
-    await rejects(client.dot(a, { second: new Float64Array(1) }), 'INVALID_ARGUMENT', 'second');
+    await rejects(client.dot(a, { second: new Float64Array(1) }), 'INVALID_ARGUMENT', 'second', TypeError);
     await assert.rejects(client.sum('text'), TypeError);
     await assert.rejects(client.sum(null), TypeError);
     assert.throws(() => cured.connect('http://x'), { code: 'INVALID_ARGUMENT' });

@@ -17,7 +17,7 @@ from tls_files import Authority
 SOURCE = os.path.abspath(os.environ.get("CURED_TEST_SOURCE") or os.path.join(os.path.dirname(__file__), "..", ".."))
 COUNT = 1000000  # as in node_calls.js
 HANG_S = 200
-FILES = {"package.json", "README.md", "index.js", "values.js", "index.d.ts", "cured.proto"}
+FILES = {"package.json", "README.md", "index.js", "request.js", "values.js", "index.d.ts", "cured.proto"}
 PROGRAM = """\
 import * as cured from 'cured';
 declare const console: { log(...what: unknown[]): void };
@@ -31,6 +31,10 @@ async function program(): Promise<void> {
     const several = await client.reduce(chunks(), ['sum', 'min'], { dtype: 'f32' });
     const least: cured.Value | undefined = several.min;
     const merged = await client.merge([await client.partial(new Float32Array(2), ['sum'])], ['sum']);
+    const grouped: cured.ArrayResult = await client.sum(new Float32Array(4), { keys: new Int8Array(2), groups: 2, drop: true, shape: [2, 2] });
+    const joined = await client.reduce(new Float32Array(4), ['sum'], { offsets: new Int32Array(3), where: new Uint8Array(4) });
+    const planes: cured.ArrayResult | undefined = (await client.describe(new Float32Array(8), { axis: [0, 2], shape: [2, 2, 2] })).std;
+    console.log(grouped.shape, joined.sum?.values, planes?.shape);
     console.log(total, place, rows.shape[0], least, several.errors.sum?.code, several.elements, merged.sum);
     client.close();
     %s
@@ -41,7 +45,9 @@ SLIPS = ("await client.summ(new Float32Array(1));", "client.clos();", "several.m
          "await client.sum(new Float32Array(1), { nan: 'ignore' });", "await client.sum('text');", "await client.sum([1, 2]);",
          "const wrong: string = await client.mean(new Float32Array(1));", "await client.reduce(new Float32Array(1), ['summ']);",
          "await client.sum(new Float32Array(1), { axes: 0 });", "await client.sum(new Float32Array(1), { dtype: 'f33' });",
-         "cured.connect('tcp:x:1', { tokenn: 'a' });", "await client.merge(['text'], ['sum']);")
+         "await client.sum(new Float32Array(1), { keys: [0, 1] });", "await client.sum(new Float32Array(1), { offsets: new Int8Array(2) });",
+         "await client.sum(new Float32Array(1), { groups: 2 });", "await client.sum(new Float32Array(1), { axis: ['0'] });",
+         "(await client.describe(new Float32Array(1))).median;", "cured.connect('tcp:x:1', { tokenn: 'a' });", "await client.merge(['text'], ['sum']);")
 
 
 def npm(folder, *arguments):
@@ -82,11 +88,13 @@ class Node(DaemonTest):
         installed = npm(self.project, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline",
                         os.path.join(self.work, listed["filename"]), "typescript@5.9.3")
         self.assertEqual(0, installed.returncode, installed.stderr)
-        shutil.copy(os.path.join(SOURCE, "tests", "integration", "node_calls.js"), self.project)
+        for program in ("node_calls.js", "node_cross.js"):
+            shutil.copy(os.path.join(SOURCE, "tests", "integration", program), self.project)
         file = os.path.join(self.project, "file.bin")
         with open(file, "wb") as f:
             f.write(struct.pack("<%df" % COUNT, *range(COUNT)))
         self.assertEqual((0, "good\n", ""), self.node("node_calls.js", file, self.daemon.address))
+        self.assertEqual((0, "good\n", ""), self.node("node_cross.js", self.daemon.address))
         ca = Authority(self.folder)
         certificate, key = ca.sign("server")
         tls = Daemon(self.folder, listen=["tcp:127.0.0.1:0"], tls_certificate=certificate, tls_key=key, tls_client_ca=ca.certificate)

@@ -9,6 +9,7 @@ import unittest
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 FILES = ("kernels/core/op.def", "proto/cured.proto", "client/include/cured/cured.h", "client/python/cured/__init__.pyi", "client/node/index.d.ts")
+DESCRIBE = ("kernels/core/describe.def", "client/node/index.js", "client/node/index.d.ts")
 
 
 def lists(*arguments):
@@ -17,7 +18,7 @@ def lists(*arguments):
 
 def plant(folder, number):
     """A copy of the table and of its lists, with one row more."""
-    for name in FILES:
+    for name in {*FILES, *DESCRIBE}:
         os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
         shutil.copy(os.path.join(ROOT, name), os.path.join(folder, name))
     with open(os.path.join(folder, FILES[0]), "a", encoding="utf-8") as table:
@@ -40,6 +41,21 @@ class OpLists(unittest.TestCase):
             for name, line in ((FILES[1], "  OP_NEW = 60;\n"), (FILES[2], "    CURED_OP_NEW = 60\n"),
                                (FILES[3], "def new(a: Array, /, axis: Axis = None, *, dtype: Dtype = None, keepdims: bool"),
                                (FILES[4], "| 'new';\n"), (FILES[4], "    new: OneOp<number>;\n")):
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    self.assertIn(line, file.read())
+
+    def test_what_describe_gives(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plant(folder, 60)
+            self.assertEqual(lists(folder).returncode, 0)
+            with open(os.path.join(folder, DESCRIBE[0]), "a", encoding="utf-8") as table:
+                table.write("CR_DESCRIBE(MEDIAN)\n")
+            seen = lists("--check", folder)
+            self.assertEqual(seen.returncode, 1)
+            for name in DESCRIBE[1:]:
+                self.assertIn(name, seen.stdout)
+            self.assertEqual(lists(folder).returncode, 0)
+            for name, line in ((DESCRIBE[1], "'std', 'median',\n];"), (DESCRIBE[2], "| 'std' | 'median';\n\nexport type TypedArray")):
                 with open(os.path.join(folder, name), encoding="utf-8") as file:
                     self.assertIn(line, file.read())
 
