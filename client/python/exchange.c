@@ -104,6 +104,6 @@ bool cr_py_exchange_stream(const cr_py_exchange *exchange, const cr_py_dl *tenso
         if (!PyErr_Occurred()) PyErr_SetString(cr_py_error, "the tensor's type does not say which stream it uses");
         return false;
     }
-    *stream = (uintptr_t)current;
+    *stream = cr_py_stream((uintptr_t)current);
     return true;
 }

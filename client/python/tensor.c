@@ -13,7 +13,7 @@
 #include "client/python/tensor.h"
 #include "kernels/core/dtype.h"
 
-enum { LEGACY_STREAM = 1, PER_THREAD_STREAM = 2, POINTER_CONTEXT = 1, NOT_READY = 600 };
+enum { PER_THREAD_STREAM = 2, POINTER_CONTEXT = 1, NOT_READY = 600 };
 
 /* DLPack's ABI, of capsules named "dltensor". */
 typedef struct dl_managed {
@@ -274,7 +274,8 @@ static bool take_interface(cr_py_input *in, PyObject *interface) {
         return false;
     }
     if (entry(interface, "mask") != NULL) {
-        PyErr_SetString(PyExc_TypeError, "__cuda_array_interface__: masks are not read");
+        PyErr_SetString(PyExc_TypeError,
+                        "__cuda_array_interface__: masks are not read: pass the one of the array by where=");
         return false;
     }
     bool big;
@@ -295,7 +296,7 @@ static bool take_interface(cr_py_input *in, PyObject *interface) {
         step = cr_py_step(step, in->shape[i]);
     }
     if (strides != NULL && !take_numbers(strides, in->ndim, in->strides)) return false;
-    in->stream = stream != NULL ? PyLong_AsSize_t(stream) : LEGACY_STREAM;
+    in->stream = stream != NULL ? cr_py_stream(PyLong_AsSize_t(stream)) : CR_PY_LEGACY_STREAM;
     return !PyErr_Occurred();
 }
 
@@ -356,6 +357,10 @@ static bool has_its_sign(PyObject *array) {
     return negated == 0;
 }
 
+/* Whether a tensor of the type is asked: what torch negates so is the imaginary part of a complex one, whose memory it lets nobody view as of
+ * another type. Neither the shape tells (as_strided() closes the gaps) nor __dlpack__, which hands the memory on as it is. */
+static bool may_be_negated(cured_dtype dtype) { return dtype == CURED_F32 || dtype == CURED_F64 || dtype == CURED_F16; }
+
 /* False of what take_tensor() refuses, too. */
 static bool is_contiguous(const cr_py_dl *t, uint64_t *count) {
     int64_t step = 1;
@@ -374,22 +379,21 @@ int cr_py_tensor_borrow(PyObject *tensor, bool even, cured_cuda_array *array, in
     uint64_t count;
     const cr_py_exchange *exchange = cr_py_exchange_of(Py_TYPE(tensor));
     if (exchange == NULL) return PyErr_Occurred() ? -1 : 0;
-    if (!even && !has_its_sign(tensor)) return -1;
     if (!cr_py_exchange_borrow(exchange, tensor, &t) || t.device_type != CR_PY_DL_CUDA) return 0;
     const cured_dtype dtype = dl_dtype(&t);
     if (dtype == CURED_DTYPE_DEFAULT || !is_contiguous(&t, &count)) return 0;
     if (stream != NULL && !cr_py_exchange_stream(exchange, &t, stream)) return -1;
     *device = t.device_id;
     *array = (cured_cuda_array){count ? (const char *)t.data + t.byte_offset : NULL, count, dtype};
-    return 1;
+    return even || !may_be_negated(dtype) || has_its_sign(tensor) ? 1 : -1; /* Python code runs, so it comes last */
 }
 
 int cr_py_input_tensor(cr_py_input *in, PyObject *array) {
     int type = 0, id = 0;
-    if (!has_its_sign(array)) return -1;
     const cr_py_exchange *exchange = cr_py_exchange_of(Py_TYPE(array));
-    if (exchange != NULL) return take_found(in, array, exchange) ? 1 : -1;
-    if (PyErr_Occurred()) return -1;
+    if (exchange != NULL)
+        return take_found(in, array, exchange) && (!may_be_negated(in->dtype) || has_its_sign(array)) ? 1 : -1;
+    if (PyErr_Occurred() || !has_its_sign(array)) return -1;
     PyObject *device = cr_py_maybe(array, "__dlpack_device__");
     if (device != NULL) {
         PyObject *where = PyObject_CallNoArgs(device);

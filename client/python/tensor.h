@@ -56,6 +56,10 @@ PyObject *cr_py_cuda_partial_by_key(const cured_cuda_ask *ask);
 
 /* ---- exchange.c ---- */
 
+/* CUDA has two numbers for its legacy default stream, and here it has one: equal streams are not ordered one behind the other. */
+enum { CR_PY_LEGACY_STREAM = 1 };
+static inline uintptr_t cr_py_stream(uintptr_t number) { return number != 0 ? number : CR_PY_LEGACY_STREAM; }
+
 enum { CR_PY_DL_CPU = 1, CR_PY_DL_CUDA = 2, CR_PY_DL_CUDA_HOST = 3, CR_PY_DL_CUDA_MANAGED = 13 };
 
 /* DLTensor of DLPack's ABI (dlpack.h, since version 0.2). */

@@ -7,7 +7,7 @@ import unittest
 
 import numpy
 from support import Case, Exchanged, cured
-from test_cuda_here import CUDA, OPS, Counts, Tensor, number, outcome, random
+from test_cuda_here import CUDA, OPS, Borrowed, Counts, Tensor, number, outcome, random
 
 asarray = numpy.asarray  # as CuPy has it
 CODES = {"f": 2, "i": 0, "u": 1, "b": 6}
@@ -273,6 +273,77 @@ class Gpus(Case):
         self.addCleanup(setattr, cured._cured, "_cuda_each", before)
         self.assertEqual([0, 3, 6, 36, 9, 12], [r.sum for r in cured.reduce_each(mixed, "sum")])
         self.assertEqual([2, 3], sorted(calls))
+
+
+class Numba:
+    """What Numba's device arrays show, and no more: strides are None in C order, the stream where the array has one."""
+
+    def __init__(self, array, stream=None, **more):
+        self.memory = Tensor(numpy.ascontiguousarray(array))
+        self.shape, self.strides, self.dtype, self.ndim, self.size = array.shape, array.strides, array.dtype, array.ndim, array.size
+        self.stream, self.more, self.nbytes = stream, more, array.nbytes
+
+    @property
+    def __cuda_array_interface__(self):
+        in_order = numpy.empty(self.shape, self.dtype).strides
+        return dict({"shape": tuple(self.shape), "strides": None if in_order == self.strides else tuple(self.strides),
+                     "data": (self.memory.memory if self.size else 0, False), "typestr": self.dtype.str, "stream": self.stream, "version": 3}, **self.more)
+
+
+class Numbas(Case):
+    def streams(self):
+        """What an array may say of its stream, and on which stream its values are written: 0 and 1 are the default one, and so is none."""
+        own = new_stream()
+        self.addCleanup(CUDA.cudaStreamDestroy, own)
+        return ((None, number(None)), (0, number(None)), (1, number(None)), (1, number(1)), (2, number(2)), (own.value, own))
+
+    def test_types_and_shapes(self):
+        for dtype in "? u1 i1 u2 i2 u4 i4 u8 i8 f2 f4 f8".split():
+            for shape in ((), (1,), (700,), (30, 40), (3, 4, 5), (0,), (3, 0)):
+                a = random(shape, dtype)
+                for call in (cured.sum, cured.max, lambda x: cured.mean(x, axis=-1), lambda x: cured.count_nonzero(x, axis=0, keepdims=True),
+                             lambda x: cured.reduce([x, x], "sum,min").sum, lambda x: bytes(cured.partial(x, "sum"))):
+                    self.assertEqual(outcome(lambda: call(a)), outcome(lambda: call(Numba(a))), (dtype, shape))
+
+    def test_order_of_the_stream(self):
+        for said, stream in self.streams():
+            for seed in range(3):
+                CUDA.cr_double_seed(ctypes.c_uint64(seed))
+                a = random((3000,), "f4", seed)
+                t, out, more = Numba(numpy.zeros_like(a), said), Numba(numpy.zeros(()), said), Numba(numpy.zeros_like(a), said)
+                copied = Tensor(numpy.zeros(()))
+                for call in (cured.sum, cured.argmax, lambda x: cured.sum([x, more]), lambda x: cured.reduce_each([x, more], "norm2")[0].norm2):
+                    slow_write(stream, t.memory, a)
+                    self.assertEqual(float(call(t)), float(call(a) if call in (cured.sum, cured.argmax) else call(Numba(a))), (said, seed))
+                    slow_write(stream, t.memory, numpy.zeros_like(a))
+                slow_write(stream, t.memory, a)
+                slow_write(stream, out.memory, numpy.array(-1.0))
+                counts = waits()
+                self.assertIs(out, cured.sum(t, out=out))
+                self.assertEqual(counts, waits())
+                copy(stream, copied, out.memory)
+                CUDA.cudaStreamSynchronize(stream)
+                self.assertEqual(cured.sum(a), float(copied.host()), (said, seed))
+        CUDA.cr_double_seed(ctypes.c_uint64(0))
+
+    def test_one_default_stream(self):
+        """By whatever number: so nothing is ordered behind an event."""
+        t, kind = Numba(random((300,), "f4")), Borrowed
+        outs = [Numba(numpy.zeros(()), said) for said in (None, 0, 1)] + [kind(numpy.zeros(()))]
+        for of in (t, kind(random((300,), "f4"))):
+            for out in outs:
+                before = CUDA.cr_double_calls(b"cudaStreamWaitEvent")
+                cured.sum(of, out=out)
+                self.assertEqual(before, CUDA.cr_double_calls(b"cudaStreamWaitEvent"))
+
+    def test_refused(self):
+        a = random((6, 4), "f4")
+        for words, t in (("mask.*where=", Numba(a, mask=Numba(a > 0))), ("big-endian", Numba(a.astype(">f4"))), ("gaps", Numba(a[:, ::2])),
+                         ("shape and strides", Numba(a, strides=(4,))), ("malformed", Numba(a, data=None)), ("malformed", Numba(a, shape=None))):
+            with self.assertRaisesRegex((TypeError, ValueError), words, msg=words):
+                cured.sum(t)
+        self.assertEqual(cured.sum(a), cured.sum(Numba(a, mask=None)))
+        self.assertEqual(cured.sum(a, where=a > 0), cured.sum(Numba(a), where=Numba(a > 0)))
 
 
 class Speaking(Case):

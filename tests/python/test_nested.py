@@ -96,6 +96,12 @@ class Tensors(Case):
         with self.assertRaisesRegex(TypeError, "resolve_neg"):
             cured.sum(exchanged(raw, 2, 32, (6,)))
         self.assertEqual(15.0, cured.sum(Exchanged.table()(raw, 2, 32, (6,))))
+        asked, exchanged = [], Exchanged.table()
+        exchanged.is_neg = lambda self: asked.append(1) and False
+        for code, bits, times in ((2, 32, 1), (2, 64, 1), (2, 16, 1), (4, 16, 0), (0, 32, 0), (1, 8, 0), (6, 8, 0)):
+            del asked[:]
+            cured.sum(exchanged(bytes(bits // 8 * 6), code, bits, (6,)))
+            self.assertEqual(times, len(asked), "of complex numbers there are parts of three types")
 
     def test_a_mask(self):
         a = np.arange(6.0).reshape(2, 3)

@@ -352,6 +352,26 @@ class Norms(Case):
         self.assertEqual((0.0, torch.float32), (float(cured.torch.total_norm([])), cured.torch.total_norm([]).dtype))
         self.assertEqual(torch.float64, cured.torch.total_norm([], dtype=torch.float64).dtype)
 
+    def test_negated_views(self):
+        """On what client/python/tensor.c relies: torch negates imaginary parts alone, lets nobody see one as of another type, and hands
+        them on as they are."""
+        for kind, real in ((torch.complex64, torch.float32), (torch.complex128, torch.float64)):
+            view = torch.view_as_complex(torch.arange(12, dtype=real).reshape(6, 2)).conj().imag
+            closed = view.as_strided((6,), (1,))
+            self.assertEqual((True, True, True, real), (view.is_neg(), closed.is_neg(), closed.is_contiguous(), view.dtype))
+            self.assertEqual((view * -1).tolist(), torch.from_dlpack(view).tolist())
+            for other in (torch.int32, torch.int64, torch.bfloat16, torch.uint8, torch.float16):
+                self.assertFalse(view.to(other).is_neg())
+                for negated in (view, closed):
+                    with self.assertRaisesRegex(RuntimeError, "negative bit"):
+                        negated.view(other)
+            for negated in (view, closed, closed[:1]):
+                for call in (lambda t: cured.sum(t), lambda t: cured.sum([t, t]), lambda t: cured.max(t, axis=0)):
+                    with self.assertRaisesRegex(TypeError, "is_neg.*resolve_neg"):
+                        call(negated)
+                    call(negated.resolve_neg())
+            self.assertEqual(float(view.sum()), cured.sum(view.resolve_neg()))
+
     def test_gaps(self):
         """What is copied before a GPU is asked: a tensor with gaps or repeats, and no tensor that is in another order alone."""
         a = torch.arange(120.0).reshape(2, 3, 4, 5)
