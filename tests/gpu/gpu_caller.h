@@ -48,6 +48,8 @@ void caller_check_ranks(void);
 /* gpu_caller_keys.c: reductions by key, and partials; indices of extrema where one key has many elements. */
 void caller_check_keys(void);
 void caller_check_hot(void);
+/* gpu_caller_blocks.c: partials of blocks of a larger array. */
+void caller_check_block(void);
 /* gpu_caller_linear.c: linear forms in device memory. */
 void caller_check_linear(void);
 void caller_check_linear_refusals(void);

@@ -2,9 +2,9 @@
  * stream, captures and threads are in gpu_caller_stream.c, lists of several types in gpu_caller_types.c. The same program runs on a GPU and over the runtime double of tests/double,
  * where what is enqueued runs late.
  *
- * usage: test_gpu_caller [--seed S] [--cases N] [--bytes N] [--random 1] [--pairs N] [--ranks N] [--keys N]
+ * usage: test_gpu_caller [--seed S] [--cases N] [--bytes N] [--random 1] [--pairs N] [--ranks N] [--keys N] [--blocks N]
  * --random 1: the random cases alone, for sanitizers. --pairs N: so many random pairs of arrays alone; --ranks N: so many medians and
- * quantiles; --keys N: so many reductions by key. CURED_CUDA_LIBRARY names the library. Exits 77 without a GPU.
+ * quantiles; --keys N: so many reductions by key; --blocks N: so many partials of blocks. CURED_CUDA_LIBRARY names the library. Exits 77 without a GPU.
  * Thread: one, but for the soak. Owner: this file. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -354,7 +354,7 @@ static int tell(void) {
 
 int main(int argc, char **argv) {
     bool random_alone = false;
-    uint64_t pairs = 0, ranks = 0, keys = 0;
+    uint64_t pairs = 0, ranks = 0, keys = 0, blocks = 0;
     caller_run.seed = case_seed();
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--seed") == 0) caller_run.seed = strtoull(argv[i + 1], NULL, 0);
@@ -363,6 +363,7 @@ int main(int argc, char **argv) {
         if (strcmp(argv[i], "--pairs") == 0) pairs = strtoull(argv[i + 1], NULL, 0);
         if (strcmp(argv[i], "--ranks") == 0) ranks = strtoull(argv[i + 1], NULL, 0);
         if (strcmp(argv[i], "--keys") == 0) keys = strtoull(argv[i + 1], NULL, 0);
+        if (strcmp(argv[i], "--blocks") == 0) blocks = strtoull(argv[i + 1], NULL, 0);
         if (strcmp(argv[i], "--bytes") == 0) caller_run.bytes = strtoull(argv[i + 1], NULL, 0);
     }
     if (caller_run.bytes > CALLER_ROOM) caller_run.bytes = CALLER_ROOM;
@@ -370,7 +371,8 @@ int main(int argc, char **argv) {
     for (uint64_t i = 0; i < pairs; i++) caller_check_pairs();
     for (uint64_t i = 0; i < ranks; i++) caller_check_ranks();
     for (uint64_t i = 0; i < keys; i++) i % 8 == 7 ? caller_check_hot() : caller_check_keys();
-    if (pairs != 0 || ranks != 0 || keys != 0) return tell();
+    for (uint64_t i = 0; i < blocks; i++) caller_check_block();
+    if (pairs != 0 || ranks != 0 || keys != 0 || blocks != 0) return tell();
     caller_check_refusals();
     caller_check_linear_refusals();
     caller_check_pair_refusals();
@@ -378,6 +380,7 @@ int main(int argc, char **argv) {
         check_whole();
         if (i % 2 == 0) check_list();
         if (i % 4 == 0) check_partial();
+        if (i % 2 == 1) caller_check_block();
         if (i % 2 == 1) caller_check_types();
         if (i % 2 == 0) caller_check_masked();
         caller_check_linear();

@@ -75,7 +75,7 @@ class Answers(AxisTest):
         r = random.Random(5)
         big, wide = 2**63 - 1, 2**64 - 1
         for dtype, shape, at, values, ops in (
-                ("i64", (4, 2, 1), 2, {4: big, 5: 1}, ["max", "sum"]), ("i64", (1, 2, 3), 1, {1: big, 4: big}, ["sum", "min"]),
+                ("i64", (4, 2, 1), 2, {4: big, 5: 1}, ["digest", "max", "sum"]), ("i64", (1, 2, 3), 1, {1: big, 4: big}, ["sum", "min"]),
                 ("i64", (300, 500, 2), 401, {200 * 1000 + 1: -big, 200 * 1000 + 901: -big - 1}, ["count", "sum"]),
                 ("u64", (2, 90000, 1), 1, {90000: wide, 179999: wide}, ["norm1"]), ("i32", (1, 3, 2), 0, {0: -2**31, 2: -2**31, 4: -2**31}, ["sumsq"])):
             count = shape[0] * shape[1] * shape[2]

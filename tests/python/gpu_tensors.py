@@ -94,6 +94,24 @@ class Tensors(Either):
                 self.assert_same(by.sum(t.T), cured.sum(a))
                 self.assert_same(by.sum([t, t[3:5], t.T]), cured.sum([a, a[3:5], a]))
 
+    def test_digests(self):
+        """Of rows, columns and segments, long and short, and of blocks of a larger tensor."""
+        r = numpy.random.default_rng(2)
+        for make in self.each():
+            for dtype in ("f2", "f4", "f8", "i4", "i8", "u1", "?"):
+                for shape in ((300, 501), (7, 70001), (5000, 3), (1, 300_001)):
+                    a = (r.standard_normal(shape) * 50).astype(dtype)
+                    t = make(a)
+                    for axis in (0, 1):
+                        want = cured.digest(a, axis=axis).tobytes()
+                        self.assertEqual([want] * 2, [by.digest(t, axis=axis).tobytes() for by in (cured, client)], (dtype, shape, axis))
+                    place = {"shape": (shape[0] + 3, shape[1] + 5), "start": (1, 5)}
+                    self.assertEqual(bytes(cured.partial(a, "digest,argmax", **place)), bytes(cured.partial(t, "digest,argmax", **place)), (dtype, shape))
+                flat = a.reshape(-1)
+                borders = numpy.sort(r.integers(0, len(flat), 2000))
+                self.assertEqual(cured.digest(flat, offsets=borders).tobytes(), cured.digest(make(flat), offsets=borders).tobytes(), dtype)
+                self.assertEqual(repr(cured.reduce(flat, "digest,max", offsets=borders)), repr(cured.reduce(make(flat), "digest,max", offsets=borders)), dtype)
+
     def test_bfloat16(self):
         torch = self.torch()
         t = torch.arange(1000, dtype=torch.bfloat16)

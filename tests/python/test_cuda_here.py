@@ -219,6 +219,40 @@ class Here(Case):
         mixed = cured.reduce([Tensor(a), Tensor(b.astype("f8"))], "sum,norm2")
         self.assertEqual(cured.norm2(numpy.concatenate([a.astype("f8"), b])), mixed.norm2)
 
+    def test_blocks(self):
+        """Of a larger array: digests and indices are the array's, whatever word or byte a row of the block begins at."""
+        def both(a, ops, **at):
+            self.same(lambda x: bytes(cured.partial(x, ops, **at)), a, a.dtype, a.shape, ops, at)
+
+        draw = numpy.random.default_rng(8)
+        for dtype in TYPES:
+            for shape in ((7,), (9000,), (60, 70), (5, 3, 1300), (4, 5, 6, 7), (3, 1, 2, 2, 90)):
+                for _ in range(3):
+                    start = [int(draw.integers(0, n)) for n in shape]
+                    extent = [int(draw.integers(1, n - s + 1)) for n, s in zip(shape, start)]
+                    a = random(extent, dtype)
+                    ops = "digest", "digest,argmax,count", "min,argmin,count_nonzero", "sum,digest" if dtype != "?" else "any,digest"
+                    both(a, ops[int(draw.integers(len(ops)))], shape=shape, start=start)
+            whole = random((50, 33), dtype)
+            parts = [cured.partial(Tensor(numpy.ascontiguousarray(whole[i:i + 7, j:j + 10])), "digest,argmin", shape=whole.shape, start=(i, j))
+                     for i in range(0, 50, 7) for j in range(0, 33, 10)]
+            draw.shuffle(parts)
+            found = cured.merge(parts).finish("digest,argmin")
+            self.assertEqual((cured.digest(whole), cured.argmin(whole)), (found.digest, found.argmin))
+            both(random((0, 4), dtype), "digest,count", shape=(9, 9), start=(3, 3))
+            both(numpy.asarray(random((), dtype)), "digest,count", shape=(), start=())
+        a = random((3, 4), "f4")
+        for words, call in (("lie outside", lambda x: cured.partial(x, "sum", shape=(3, 4), start=(0, 1))),
+                            ("2 numbers", lambda x: cured.partial(x, "sum", shape=(3, 4, 1), start=(0, 0, 0))),
+                            ("prod", lambda x: cured.partial(x, "prod", shape=(9, 9), start=(0, 0))),
+                            ("first", lambda x: cured.partial(x, "sum", shape=(9, 9), start=(0, 0), first=0)),
+                            ("under a mask|no mask", lambda x: cured.partial(x, "sum", shape=(9, 9), start=(0, 0), where=Tensor(a > 0) if x is not a else a > 0))):
+            for x in (a, Tensor(a)):
+                with self.assertRaisesRegex((TypeError, ValueError), words):
+                    call(x)
+        with self.assertRaisesRegex(TypeError, "leave out client="):
+            cured.Client("embedded:").partial(Tensor(a), "sum", shape=(9, 9), start=(0, 0))
+
     def test_out(self):
         for dtype in ("f2", "f4", "f8", "i4", "u1"):
             a = random((300, 40), dtype)

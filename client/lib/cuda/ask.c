@@ -99,7 +99,7 @@ static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, cr_
     if (o->second != NULL && (what == CR_CUDA_EACH || what == CR_CUDA_PARTIAL_EACH || what == CR_CUDA_LINEAR))
         not = "second";
     if (o->asked != NULL && what != CR_CUDA_COUNT) not = "asked";
-    if (o->layout != NULL) not = "layout";
+    if (o->layout != NULL && what != CR_CUDA_PARTIAL) not = "layout";
     if (o->offsets != NULL && what != CR_CUDA_AXIS && what != CR_CUDA_TO) not = "offsets";
     if (o->keys != NULL && what != CR_CUDA_AXIS && what != CR_CUDA_TO && !by_key) not = "keys";
     if (o->kernel != NULL) not = "kernel";
@@ -113,7 +113,7 @@ static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, cr_
     if (!partial && o->first != 0) not = "first";
     if (o->axis != NULL && what != CR_CUDA_AXIS && what != CR_CUDA_TO) not = "axis";
     if (not != NULL) return cr_fail(error, CR_INVALID_ARGUMENT, "options: %s has no meaning for this function", not );
-    if (o->mask != NULL && what == CR_CUDA_PARTIAL && !o->unplaced)
+    if (o->mask != NULL && what == CR_CUDA_PARTIAL && !o->unplaced && o->layout == NULL)
         return cr_fail(error, CR_INVALID_ARGUMENT, "mask: a partial under one has no position: set unplaced");
     if (o->axis != NULL && o->offsets != NULL)
         return cr_fail(error, CR_INVALID_ARGUMENT, "offsets: they go with no axis; leave out one of them");
@@ -164,6 +164,20 @@ static cr_status take_keys(cr_cl_cuda_ask *ask, const cured_keys *k, cr_error *e
     return status;
 }
 
+/* The array is a block, which lies together itself. */
+static cr_status take_block(cr_cl_cuda_ask *ask, const cured_block *block, cr_error *error) {
+    const uint64_t count = ask->of->arrays[0].count;
+    ask->has_block = block != NULL;
+    if (block == NULL) return CR_OK;
+    if (ask->of->array_count != 1)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "array_count is %zu, must be 1 for layout", ask->of->array_count);
+    const cr_status status = cr_layout_make(&ask->block, block->dims, block->shape, block->start, block->extent, error);
+    if (status == CR_OK && ask->block.count != count)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "layout: the block has %llu elements, the input %llu",
+                       (unsigned long long)ask->block.count, (unsigned long long)count);
+    return status;
+}
+
 cr_status cr_cl_cuda_needs(const cr_cl_cuda_ask *ask, cr_dtype dtype, cr_needs *needs, cr_error *error) {
     const cr_ask core = {.dtype = dtype,
                          .ops = ask->numbers,
@@ -176,9 +190,10 @@ cr_status cr_cl_cuda_needs(const cr_cl_cuda_ask *ask, cr_dtype dtype, cr_needs *
                          .second = ask->paired,
                          .masked = ask->mask.kind != CR_MASK_NONE,
                          .rereads = ask->ranked,
-                         .partial = ask->unplaced || ask->first != 0,
+                         .partial = ask->unplaced || ask->first != 0 || ask->has_block,
                          .unplaced = ask->unplaced,
                          .by_key = true,
+                         .block = ask->has_block,
                          .first = ask->first,
                          .finish = ask->finish};
     cr_status status = cr_ask_ops(&core, needs, error);
@@ -296,6 +311,7 @@ cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_c
     if (status == CR_OK) status = take_shape(ask, o.axis, error);
     if (status == CR_OK) status = take_offsets(ask, o.offsets, error);
     if (status == CR_OK) status = take_keys(ask, o.keys, error);
+    if (status == CR_OK) status = take_block(ask, o.layout, error);
     if (status == CR_OK) status = cr_cl_cuda_needs(ask, ask->dtype, &ask->needs, error);
     if (status == CR_OK) part_cells(ask, what);
     if (status == CR_OK) status = take_places(ask, what, error);

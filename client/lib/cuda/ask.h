@@ -8,6 +8,7 @@
 #include "cured/cuda.h"
 #include "kernels/core/ask.h"
 #include "kernels/core/keys.h"
+#include "kernels/core/layout.h"
 #include "kernels/core/offsets.h"
 
 typedef struct cr_cl_cuda_ask {
@@ -28,8 +29,10 @@ typedef struct cr_cl_cuda_ask {
     cr_shape shape;       /* with has_axis; else one row of all */
     cr_offsets offsets;   /* of segments; else of no type */
     cr_keys keys;         /* in device memory; else of no type */
-    cr_mask mask;         /* in device memory, of the only array */
-    const void *second;   /* likewise: the other elements of its pairs */
+    bool has_block;       /* the array is a block of a larger one: */
+    cr_layout block;
+    cr_mask mask;       /* in device memory, of the only array */
+    const void *second; /* likewise: the other elements of its pairs */
 } cr_cl_cuda_ask;
 
 static inline bool cr_cl_cuda_by_offsets(const cr_cl_cuda_ask *ask) { return ask->offsets.dtype != CR_DTYPE_NONE; }

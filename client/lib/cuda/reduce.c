@@ -135,6 +135,22 @@ static cr_status take_partial(const cr_cl_cuda_ask *ask, cr_partial *partial, cr
     return CR_OK;
 }
 
+/* Of a block indices are its own as yet; its digest goes by places. */
+static cr_status take_block(const cr_cl_cuda_ask *ask, cr_partial *partial, cr_error *error) {
+    const cured_cuda_array *array = &ask->of->arrays[0];
+    cr_cl_cuda_ask own = *ask;
+    own.needs.families &= ~(uint32_t)CR_FAM_DIGEST;
+    cr_partial_init(partial, ask->dtype, ask->needs.families);
+    partial->n = array->count;
+    const bool folds = own.needs.families != 0 && array->count != 0;
+    cr_status status = folds ? take_partial(&own, partial, error) : CR_OK;
+    if (status != CR_OK || (ask->needs.families & CR_FAM_DIGEST) == 0) return status;
+    partial->families |= CR_FAM_DIGEST;
+    partial->digest[0] = partial->digest[1] = partial->cover = 0;
+    if (array->count == 0) return CR_OK;
+    return ask->api->block(array->data, ask->dtype, &ask->block, ask->of->stream, partial->digest, error);
+}
+
 cured_status cured_cuda_partial(const cured_cuda_ask *of, void *out, size_t *out_bytes, cured_error *error) {
     cr_error e = {CR_OK, ""};
     cr_cl_cuda_ask ask;
@@ -145,8 +161,11 @@ cured_status cured_cuda_partial(const cured_cuda_ask *of, void *out, size_t *out
     if (own == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
     cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_PARTIAL, &e);
     ask.needs.wants = 0; /* a partial is for any op of its families */
-    if (status == CR_OK) status = take_partial(&ask, &own->partial, &e);
-    if (status == CR_OK) status = cr_share_make(&own->share, &own->partial, ask.unplaced ? CR_UNPLACED : ask.first, &e);
+    if (status == CR_OK) status = (ask.has_block ? take_block : take_partial)(&ask, &own->partial, &e);
+    if (status == CR_OK && ask.has_block)
+        status = cr_share_make_block(&own->share, &own->partial, &ask.block, &e);
+    else if (status == CR_OK)
+        status = cr_share_make(&own->share, &own->partial, ask.unplaced ? CR_UNPLACED : ask.first, &e);
     if (status == CR_OK) cr_cl_give_share(&own->share, out, out_bytes, &e);
     free(own);
     return cr_cl_give(error, &e, 0);

@@ -41,7 +41,7 @@ def of_part(tensor, memory, is_first):
     start, extent = _block(tensor)
     if list(own.shape) != extent:
         raise ValueError("digest: this rank has a part of shape %s of a DTensor, whose placements say %s" % (list(own.shape), extent))
-    own, shape = memory(own).cpu(), list(tensor.shape)
+    own, shape = memory(own), list(tensor.shape)
     more = len(own.shape) - len(shape)  # a complex number's two parts
     return partial(own, "digest", shape=shape + [2] * more, start=start + [0] * more)
 

@@ -11,6 +11,7 @@
 #ifndef CURED_KERNELS_CUDA_CALLER_CALLER_H
 #define CURED_KERNELS_CUDA_CALLER_CALLER_H
 
+#include "kernels/core/layout.h"
 #include "kernels/core/mask.h"
 #include "kernels/core/number.h"
 #include "kernels/core/quantile.h"
@@ -84,6 +85,9 @@ typedef struct cr_caller_api {
     cr_status (*keys)(const cr_gpu_keys *keys, void *stream, void *const *results, void *status, cr_error *error);
     /* Of the ops' families, a partial of each group that has elements, without a position. Waits. */
     cr_status (*keys_partial)(const cr_gpu_keys *keys, void *stream, const cr_caller_cells *told, cr_error *error);
+    /* The residues of a block of at least one element, each at its place in the larger array. Waits. */
+    cr_status (*block)(const void *data, cr_dtype dtype, const cr_layout *block, void *stream, uint64_t *digest,
+                       cr_error *error);
     /* The linear form of the fold, whose first, wants and mask do not count, to device memory; and answers of one that was added up, of these
      * families, to axis->to, whose n is any above 0. wrong: NULL, or 8 bytes that become 0, or not where no elements have it. */
     cr_status (*linear)(const cr_caller_fold *fold, const cr_linear_to *to, cr_error *error);

@@ -1,7 +1,7 @@
 /* internal: what the files of libcured-cuda share. enter.c: whose stream, device and context a call is of. room.c: what each stream
  * has. call.c, each.c, list.c: folds. answers.c: answers along
  * an axis. enqueue.c: answers in device memory. segments.c: by offsets.
- * keys.c: by key. quantile.c: by rank.
+ * keys.c: by key. quantile.c: by rank. block.c: of a block.
  *
  * A room is one stream's. Its mutex is held while work is put in the stream, so that the parts of two threads' calls do not mix; a
  * wait holds it only where the room's memory for answers is read.
@@ -219,6 +219,11 @@ cr_status cr_caller_keys_partial(const cr_gpu_keys *keys, void *stream, const cr
 
 cr_status cr_caller_segments(const cr_gpu_segments *segments, void *stream, void *const *results, void *state,
                              cr_error *error);
+
+/* ---- block.c ---- */
+
+cr_status cr_caller_block(const void *data, cr_dtype dtype, const cr_layout *block, void *stream, uint64_t *digest,
+                          cr_error *error);
 
 /* ---- order.c ---- */
 

@@ -22,6 +22,7 @@ __attribute__((visibility("default"))) const cr_caller_api *cured_cuda_library(v
         .segments = cr_caller_segments,
         .keys = cr_caller_keys,
         .keys_partial = cr_caller_keys_partial,
+        .block = cr_caller_block,
         .linear = cr_caller_linear,
         .from_linear = cr_caller_from_linear,
         .search = cr_caller_search,

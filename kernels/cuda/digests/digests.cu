@@ -71,6 +71,14 @@ CR_DEVICE void cr_digests_leave(unsigned long long *to, uint64_t first, uint64_t
     to[1] = cr_digest_least(cr_digest_fold(__ldcg(&to[1])));
 }
 
+/* Sums of a warp's lanes, below 2^62: in each lane, in their least form. */
+CR_DEVICE uint64_t cr_digests_sum(uint64_t of) {
+    const uint64_t x = cr_digest_fold(of);
+    const uint64_t low = __reduce_add_sync(CR_EVERYONE, (uint32_t)x & 0x1fffff), high = __reduce_add_sync(CR_EVERYONE, (uint32_t)(x >> 41));
+    const uint64_t middle = __reduce_add_sync(CR_EVERYONE, (uint32_t)(x >> 21) & 0xfffff);
+    return cr_digest_least(low + (middle << 21) + cr_digest_turn(high, 41));
+}
+
 /* ---- By warps ---- */
 
 /* Bytes of an output: those from `low` to `high`; the first of them all would be at p[0], and word 0 begins there. */
@@ -121,14 +129,6 @@ struct cr_digests_warp {
         for (unsigned u = 0; u < CR_DIGESTS_UNROLL; u++) v[u] = cr_digests_vector(part, x + u * CR_DIGESTS_LINE + lane * CR_GPU_VECTOR);
     }
 
-    /* Sums of the lanes', below 2^62: in each lane, in their least form. */
-    CR_DEVICE uint64_t sum(uint64_t of) const {
-        const uint64_t x = cr_digest_fold(of);
-        const uint64_t low = __reduce_add_sync(CR_EVERYONE, (uint32_t)x & 0x1fffff), high = __reduce_add_sync(CR_EVERYONE, (uint32_t)(x >> 41));
-        const uint64_t middle = __reduce_add_sync(CR_EVERYONE, (uint32_t)(x >> 21) & 0xfffff);
-        return cr_digest_least(low + (middle << 21) + cr_digest_turn(high, 41));
-    }
-
     /* The residues of a part whose p[0] is word 0; to each lane. */
     CR_DEVICE void fold(const cr_digests_part &part, uint64_t (&found)[CR_DIGEST_PARTS]) const {
         uint64_t a[CR_DIGEST_PARTS][2] = {{0, 0}, {0, 0}};
@@ -159,7 +159,7 @@ struct cr_digests_warp {
             uint64_t own = 0;
 #pragma unroll
             for (unsigned k = 0; k < 2; k++) own += cr_digest_product(cr_digest_turn(a[j][k], 16 * (lane % 4)), cr_digests_constants.row[j][lane / 4][k]);
-            found[j] = sum(own);
+            found[j] = cr_digests_sum(own);
         }
     }
 
@@ -318,6 +318,39 @@ template <int SIZE> static __global__ void __launch_bounds__(CR_DIGESTS_THREADS)
             column.sum[j] = cr_digest_product(column.sum[j], cr_digests_raised(j, first * SIZE / CR_DIGEST_WORD));
     }
     cr_digests_leave(args.to + CR_DIGESTS_WORDS * output, column.sum[0], column.sum[1], count * SIZE, args.n * SIZE);
+}
+
+/* Short runs of a block: a thread's own, with their places. */
+static __global__ void __launch_bounds__(CR_DIGESTS_THREADS) cr_digests_runs_kernel(const __grid_constant__ cr_digests_args args) {
+    uint64_t all[CR_DIGEST_PARTS] = {0, 0};
+    for (uint64_t run = (uint64_t)blockIdx.x * CR_DIGESTS_THREADS + threadIdx.x; run < args.outputs; run += (uint64_t)gridDim.x * CR_DIGESTS_THREADS) {
+        const uint64_t first = cr_digests_place_of_run(args, run);
+        const uint32_t lead = (uint32_t)(first % CR_DIGEST_WORD), length = (uint32_t)args.row + lead;
+        const uint8_t *p = args.data + run * args.row - lead;
+        const bool words = lead == 0 && (uintptr_t)p % CR_DIGEST_WORD == 0;
+        cr_digests_column<4> column = {p, 0, false, {0, 0}};
+        for (uint32_t x = (length - 1) / CR_DIGEST_WORD * CR_DIGEST_WORD;; x -= CR_DIGEST_WORD) {
+            uint32_t word = 0;
+            if (words && x + CR_DIGEST_WORD <= length) {
+                word = *reinterpret_cast<const uint32_t *>(p + x);
+            } else {
+                for (uint32_t i = 0; i < CR_DIGEST_WORD; i++)
+                    if (x + i >= lead && x + i < length) word |= (uint32_t)p[x + i] << (8 * i);
+            }
+            column.put(word);
+            if (x == 0) break;
+        }
+#pragma unroll
+        for (unsigned j = 0; j < CR_DIGEST_PARTS; j++)
+            all[j] = cr_digest_fold(all[j] + cr_digest_product(column.sum[j], cr_digests_raised(j, first / CR_DIGEST_WORD)));
+    }
+    const uint64_t one = cr_digests_sum(all[0]), two = cr_digests_sum(all[1]);
+    const unsigned lane = threadIdx.x % CR_WARP;
+    if (lane < CR_DIGEST_PARTS) cr_digests_add(args.to + lane, lane == 0 ? one : two);
+}
+
+extern "C" int cr_digests_launch_runs(const cr_digests_args *args, uint32_t blocks, void *stream) {
+    return CR_LAUNCH(cr_digests_runs_kernel, blocks, CR_DIGESTS_THREADS, stream, *args);
 }
 
 extern "C" int cr_digests_launch_columns(const cr_digests_args *args, void *stream) {

@@ -59,9 +59,14 @@ int cr_digests_axis(const void *data, const cr_shape *shape, cr_dtype dtype, voi
 /* Offsets in device memory. wrong: as above, 8 bytes of device memory. */
 int cr_digests_offsets(const void *data, uint64_t n, cr_dtype dtype, const cr_offsets *offsets,
                        const unsigned long long *wrong, void *to, uint32_t multiprocessors, void *stream);
+/* Both residues, to 16 bytes of `to`: cr_digest_least() makes each the block's. */
+int cr_digests_block(const void *data, cr_dtype dtype, const cr_layout *block, void *to, uint32_t multiprocessors,
+                     void *stream);
+
 /* Of digests.cu. */
 int cr_digests_launch_rows(const cr_digests_args *args, void *stream);
 int cr_digests_launch_columns(const cr_digests_args *args, void *stream);
+int cr_digests_launch_runs(const cr_digests_args *args, uint32_t blocks, void *stream);
 
 #ifdef __cplusplus
 }

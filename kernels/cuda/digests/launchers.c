@@ -6,7 +6,7 @@
 
 #include "kernels/cuda/digests/digests.h"
 
-enum { WARP = 32, GRAIN = 4 }; /* elements of any type that are whole words */
+enum { WARP = 32, WARPS = CR_DIGESTS_THREADS / WARP, GRAIN = 4 }; /* GRAIN: elements of any type that are whole words */
 
 /* Warps, or threads, that a GPU is given at most. */
 static uint64_t most_warps(uint32_t multiprocessors) {
@@ -80,4 +80,25 @@ int cr_digests_offsets(const void *data, uint64_t n, cr_dtype dtype, const cr_of
     args.is_signed = cr_dtype_kind(offsets->dtype) == CR_KIND_SINT;
     args.wrong = wrong;
     return go(&args, CR_DIGESTS_WORDS * args.outputs, multiprocessors, stream);
+}
+
+int cr_digests_block(const void *data, cr_dtype dtype, const cr_layout *block, void *to, uint32_t multiprocessors,
+                     void *stream) {
+    cr_digests_args args;
+    memset(&args, 0, sizeof args);
+    args.data = data;
+    args.to = to;
+    args.outputs = block->count / block->run;
+    args.size = (uint32_t)cr_dtype_size(dtype);
+    args.bytes = block->count * args.size;
+    args.row = block->run * args.size;
+    args.source = CR_DIGESTS_RUNS;
+    args.block = *block;
+    if (args.row <= CR_DIGESTS_SHORT && args.outputs != 0) {
+        const uint64_t blocks = args.outputs / CR_DIGESTS_THREADS + 1, most = most_warps(multiprocessors) / WARPS;
+        const int failure = zero(&args, CR_DIGEST_PARTS, stream);
+        return failure != 0 ? failure
+                            : cr_digests_launch_runs(&args, (uint32_t)(blocks < most ? blocks : most), stream);
+    }
+    return go(&args, CR_DIGEST_PARTS, multiprocessors, stream);
 }

@@ -85,7 +85,7 @@ static void say_value(cr_gpu_work *work) {
     const cr_gpu_axis_work *own = &work->as.axis;
     const cr_axis_spec *spec = &work->claims[0].job->axis->spec;
     for (uint32_t k = 0; k < spec->op_count; k++) {
-        uint8_t answer[16];
+        uint8_t answer[CR_DIGEST_BYTES];
         cr_error error;
         if (cr_axis_store(&own->column, spec->ops[k], &spec->finish, own->asked.first + own->failed, answer, &error) ==
             CR_OK)
