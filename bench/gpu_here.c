@@ -52,8 +52,7 @@ static cr_status open_all(cr_error *error) {
     if (status != CR_OK) return status;
     for (size_t i = 0; i < bytes / sizeof(float); i++) b.host[i] = 1;
     for (int i = 0; i < b.arrays; i++)
-        b.list[i] =
-            (cured_cuda_array){(char *)b.device + (uint64_t)i * b.each, b.each / sizeof(float), CURED_F32};
+        b.list[i] = (cured_cuda_array){(char *)b.device + (uint64_t)i * b.each, b.each / sizeof(float), CURED_F32};
     b.one = (cured_cuda_array){b.device, b.bytes / sizeof(float), CURED_F32};
     status = b.api->copy(b.stream, b.device, b.host, bytes, error);
     for (bool idle = false; status == CR_OK && !idle;) status = b.api->poll(b.stream, &idle, error);
@@ -90,7 +89,11 @@ static void check(cured_values *values, bool list) {
     cured_values_free(values);
 }
 
-typedef enum way { SEEN, STARTED, TO_DEVICE } way; /* until the answer is seen; until start returns; until enqueue does */
+typedef enum way {
+    SEEN,
+    STARTED,
+    TO_DEVICE
+} way; /* until the answer is seen; until start returns; until enqueue does */
 
 /* Seconds of a call; some of those that wait for nothing are made in a row, and then waited for. */
 static cured_status call_once(way how, bool list, double *took, cured_error *error) {
@@ -146,9 +149,9 @@ int bench_gpu_here(int argc, char **argv) {
         {"calls", BENCH_NUMBER, &b.calls, "N", .what = "of each kind, of which the median is told (500)", .least = 5,
          .most = MOST_CALLS},
     };
-    const int status = bench_options(options, sizeof options / sizeof options[0],
-                                     "Exit status: 0; 1 an answer was wrong; 69 no CUDA device, or it failed.", argc,
-                                     argv);
+    const int status =
+        bench_options(options, sizeof options / sizeof options[0],
+                      "Exit status: 0; 1 an answer was wrong; 69 no CUDA device, or it failed.", argc, argv);
     if (status >= 0) return status;
     const cr_status opened = open_all(&error);
     if (opened != CR_OK) fprintf(stderr, "cured-bench: gpu-here: %s\n", error.text);

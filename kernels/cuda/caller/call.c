@@ -80,7 +80,10 @@ static void take(cr_caller_call *call) {
 
 static void free_slots(cr_caller_call *call) {
     pthread_mutex_lock(&call->room->mutex);
-    for (uint32_t i = 0; i < call->count; i++) cr_room_free_slot(call->room, call->slots[i]);
+    for (uint32_t i = 0; i < call->count; i++) {
+        cr_room_free_slot(call->room, call->slots[i]);
+        cr_caller_list_over(call->room, call->room->events[call->slots[i]]);
+    }
     pthread_mutex_unlock(&call->room->mutex);
     call->count = 0;
 }

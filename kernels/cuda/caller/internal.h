@@ -167,6 +167,8 @@ bool cr_caller_list_write(const cr_caller_fold *fold, void *host, const cr_visit
 cr_status cr_caller_list_launch(cr_list_args *args, const cr_caller_fold *fold, cudaStream_t stream, cr_error *error);
 /* Locked: behind a list's call, by one event for all: a slot's, or NULL where no call waits. */
 cr_status cr_caller_list_mark(cr_room *room, cudaEvent_t event, const cr_visit *visit, cr_error *error);
+/* Locked: what comes before the event is over, or waited for by whoever takes the room next: nobody need ask. */
+void cr_caller_list_over(cr_room *room, cudaEvent_t event);
 /* Through the room's own memory; a mark comes behind. */
 cr_status cr_caller_list_put(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, cr_fold_slot *to,
                              uint64_t *n, cr_error *error);

@@ -124,6 +124,11 @@ cr_status cr_caller_list_mark(cr_room *room, cudaEvent_t event, const cr_visit *
     return cr_caller_error((int)cudaEventRecord(event, visit->stream), "event", error);
 }
 
+void cr_caller_list_over(cr_room *room, cudaEvent_t event) {
+    for (uint32_t i = 0; i < CR_LIST_PARTS; i++)
+        if (room->list.after[i] == event) room->list.after[i] = NULL;
+}
+
 cr_status cr_caller_fold_list(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, uint32_t slot,
                               uint64_t *n, cr_error *error) {
     cr_partial_init(&room->slots[slot].partial, fold->dtype, fold->families);
