@@ -80,14 +80,14 @@ static uint64_t zeros(const uint8_t *bits, uint64_t first, uint64_t count) {
 
 /* The bitmap of elements that are there, of an array whose `count` elements from `first` on are looked at: all of its elements, or
  * those of a batch. */
-static bool take_mask(const struct ArrowArray *a, uint64_t first, uint64_t count, cr_py_column *c) {
+static bool take_mask(const struct ArrowArray *a, uint64_t first, uint64_t count, bool here, cr_py_column *c) {
     const void *bits = a->buffers[0];
     if (bits == NULL && a->null_count > 0)
         return wrong("null_count", a->null_count, "but there is no bitmap (buffers[0] is NULL)");
-    if (bits == NULL || count == 0) return true;
+    if (bits == NULL || count == 0 || (!here && a->null_count == 0)) return true;
     const bool all = first == (uint64_t)a->offset && count == (uint64_t)a->length;
-    const uint64_t nulls = zeros(bits, first, count);
-    if (all && a->null_count >= 0 && nulls != (uint64_t)a->null_count) {
+    const uint64_t nulls = here ? zeros(bits, first, count) : count;
+    if (here && all && a->null_count >= 0 && nulls != (uint64_t)a->null_count) {
         PyErr_Format(PyExc_ValueError, "Arrow array: null_count is %lld, but the bitmap (buffers[0]) has %llu nulls",
                      (long long)a->null_count, (unsigned long long)nulls);
         return false;
@@ -100,7 +100,7 @@ static bool take_mask(const struct ArrowArray *a, uint64_t first, uint64_t count
 
 /* An array of one type, `count` elements of it from number `from` on. */
 static bool take_elements(const struct ArrowSchema *s, const struct ArrowArray *a, uint64_t from, uint64_t count,
-                          cr_py_column *c) {
+                          bool here, cr_py_column *c) {
     size_t at;
     if (!known_type(s, &at) || !sizes_fit(a)) return false;
     if (a->n_buffers != 2)
@@ -117,7 +117,7 @@ static bool take_elements(const struct ArrowSchema *s, const struct ArrowArray *
     c->data = count != 0 ? a->buffers[1] : NULL;
     c->bytes = types[at].bits == 1 ? (first + count + 7) / 8 : (first + count) * (types[at].bits / 8);
     c->first = first;
-    return take_mask(a, first, count, c);
+    return take_mask(a, first, count, here, c);
 }
 
 /* The number of the column that is wanted. -1 with an exception. */
@@ -168,15 +168,16 @@ const char *cr_py_arrow_type(const struct ArrowSchema *s, PyObject *wanted) {
     return types[type].type;
 }
 
-bool cr_py_arrow_column(const struct ArrowSchema *s, const struct ArrowArray *a, PyObject *wanted, cr_py_column *c) {
+bool cr_py_arrow_column(const struct ArrowSchema *s, const struct ArrowArray *a, PyObject *wanted, bool here,
+                        cr_py_column *c) {
     memset(c, 0, sizeof *c);
-    if (wanted == NULL) return sizes_fit(a) && take_elements(s, a, 0, (uint64_t)a->length, c);
+    if (wanted == NULL) return sizes_fit(a) && take_elements(s, a, 0, (uint64_t)a->length, here, c);
     const int64_t at = column_number(s, wanted);
     if (at < 0 || !sizes_fit(a)) return false;
     if (a->n_buffers != 1) return wrong("n_buffers", a->n_buffers, "must be 1 for a batch: a bitmap");
     if (a->n_children != s->n_children) return wrong("n_children", a->n_children, "not that of the schema");
     if (a->children == NULL || a->children[at] == NULL) return wrong("children", at, "a column that is NULL");
     /* First the column, which must be as long as the batch says before that one's bitmap is read. */
-    return take_elements(s->children[at], a->children[at], (uint64_t)a->offset, (uint64_t)a->length, c) &&
-           take_mask(a, (uint64_t)a->offset, (uint64_t)a->length, c);
+    return take_elements(s->children[at], a->children[at], (uint64_t)a->offset, (uint64_t)a->length, here, c) &&
+           take_mask(a, (uint64_t)a->offset, (uint64_t)a->length, here, c);
 }

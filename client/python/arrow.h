@@ -44,6 +44,15 @@ struct ArrowDeviceArray {
 
 enum { CR_PY_ARROW_MASKS = 2 }; /* bitmaps of one column: its own, and that of the batch */
 
+struct ArrowDeviceArrayStream {
+    int32_t device_type;
+    int (*get_schema)(struct ArrowDeviceArrayStream *, struct ArrowSchema *);
+    int (*get_next)(struct ArrowDeviceArrayStream *, struct ArrowDeviceArray *);
+    const char *(*get_last_error)(struct ArrowDeviceArrayStream *);
+    void (*release)(struct ArrowDeviceArrayStream *);
+    void *private_data;
+};
+
 /* A column of an array, as the array's memory has it. */
 typedef struct cr_py_column {
     const char *type; /* cured's name; "bits": bool, a bit each */
@@ -59,8 +68,9 @@ typedef struct cr_py_column {
 } cr_py_column;
 
 /* arrow.c: looks at an array of a schema, both of which may say anything. wanted: NULL for an array that is no struct; of a batch a column's name
- * or its number. False with an exception. */
-bool cr_py_arrow_column(const struct ArrowSchema *schema, const struct ArrowArray *array, PyObject *wanted,
+ * or its number. here: the buffers lie in host memory, so bitmaps are looked at; elsewhere they are believed where they count no nulls.
+ * False with an exception. */
+bool cr_py_arrow_column(const struct ArrowSchema *schema, const struct ArrowArray *array, PyObject *wanted, bool here,
                         cr_py_column *column);
 
 /* Of a schema alone the type's name. NULL with an exception. */
@@ -68,5 +78,16 @@ const char *cr_py_arrow_type(const struct ArrowSchema *schema, PyObject *wanted)
 
 /* capsules.c: the functions for cured/_arrow.py. */
 bool cr_py_arrow_ready(PyObject *module);
+
+/* ---- device.c: arrays in the memory of a GPU ---- */
+
+/* Whether the array's memory is a GPU's own. False with an exception where nobody here reads it. */
+bool cr_py_arrow_on_gpu(const struct ArrowDeviceArray *array, bool *gpu);
+/* Waits for the array's event where there is one: the stream on which GPUs' arrays are read, or, of host memory, this thread. data: memory of
+ * the array, or NULL. False with an exception. */
+bool cr_py_arrow_wait(const struct ArrowDeviceArray *array, bool gpu, const void *data);
+/* An object that stands for the column, and keeps owner. NULL with an exception. */
+PyObject *cr_py_arrow_device_new(const cr_py_column *column, PyObject *owner);
+bool cr_py_arrow_device_ready(PyObject *module);
 
 #endif

@@ -23,9 +23,10 @@ typedef struct memory {
 } memory;
 
 typedef struct stream {
-    PyObject_HEAD struct ArrowArrayStream stream;
+    PyObject_HEAD struct ArrowArrayStream stream; /* of the two the one that is told by on_device */
+    struct ArrowDeviceArrayStream devices;
     struct ArrowSchema schema;
-    bool busy, over;
+    bool on_device, busy, over;
 } stream;
 
 static PyTypeObject *holder_type, *memory_type, *stream_type;
@@ -113,13 +114,18 @@ static PyObject *tuple_of(const cr_py_column *c, PyObject *owner) {
     return Py_BuildValue("(sKNKN)", c->type, (unsigned long long)c->length, data, (unsigned long long)c->first, masks);
 }
 
-/* Of an array that is moved to an object of its own. */
-static PyObject *column_of(const struct ArrowSchema *schema, struct ArrowArray *array, PyObject *wanted) {
+/* Of an array that is moved to an object of its own. device: NULL, or where it lies. */
+static PyObject *column_of(const struct ArrowSchema *schema, struct ArrowArray *array,
+                           const struct ArrowDeviceArray *device, PyObject *wanted) {
     cr_py_column column;
     PyObject *found = NULL;
+    bool gpu = false;
     holder *h = hold(array);
-    if (h != NULL && cr_py_arrow_column(schema, &h->array, wanted != Py_None ? wanted : NULL, &column))
-        found = tuple_of(&column, (PyObject *)h);
+    const bool good = h != NULL && (device == NULL || cr_py_arrow_on_gpu(device, &gpu)) &&
+                      (device == NULL || gpu || cr_py_arrow_wait(device, false, NULL)) &&
+                      cr_py_arrow_column(schema, &h->array, wanted != Py_None ? wanted : NULL, !gpu, &column) &&
+                      (!gpu || cr_py_arrow_wait(device, true, column.data));
+    if (good) found = gpu ? cr_py_arrow_device_new(&column, (PyObject *)h) : tuple_of(&column, (PyObject *)h);
     Py_XDECREF((PyObject *)h);
     return found;
 }
@@ -131,17 +137,7 @@ static void *struct_of(PyObject *capsule, const char *name) {
     return NULL;
 }
 
-static bool is_on_host(const struct ArrowDeviceArray *device) {
-    if (device->device_type == CR_PY_DL_CPU || device->device_type == CR_PY_DL_CUDA_HOST) return true;
-    PyErr_Format(
-        PyExc_TypeError,
-        "Arrow array: it lies on device type %d (number %lld), and arrays of Arrow are reduced on the host: pass the "
-        "elements as a CUDA tensor (by __cuda_array_interface__ or DLPack), or a copy on the host",
-        (int)device->device_type, (long long)device->device_id);
-    return false;
-}
-
-/* schema, array or device array, column or None, whether it is a device array. */
+/* schema, array or device array, column or None, whether it is a device array. A tuple, or of a GPU's memory device.c's object. */
 static PyObject *import_array(PyObject *module, PyObject *args) {
     PyObject *schema_capsule, *array_capsule, *wanted, *found = NULL;
     int on_device;
@@ -158,8 +154,8 @@ static PyObject *import_array(PyObject *module, PyObject *args) {
     from_array->release = NULL;
     if (schema.release == NULL || array.release == NULL)
         PyErr_SetString(PyExc_ValueError, "Arrow: the capsule's struct was released: somebody has taken it already");
-    else if (!on_device || is_on_host(from))
-        found = column_of(&schema, &array, wanted);
+    else
+        found = column_of(&schema, &array, on_device ? from : NULL, wanted);
     release_array(&array);
     release_schema(&schema);
     return found;
@@ -173,27 +169,32 @@ static void stream_dealloc(PyObject *self) {
     release_schema(&s->schema);
     PyErr_Fetch(&type, &value, &trace);
     if (s->stream.release != NULL) s->stream.release(&s->stream);
+    if (s->devices.release != NULL) s->devices.release(&s->devices);
     PyErr_Restore(type, value, trace);
     free_object(self);
 }
 
 static void raise_failed(stream *s, int status) {
-    const char *why = s->stream.get_last_error != NULL ? s->stream.get_last_error(&s->stream) : NULL;
+    const char *why = NULL;
+    if (s->stream.get_last_error != NULL) why = s->stream.get_last_error(&s->stream);
+    if (s->devices.get_last_error != NULL) why = s->devices.get_last_error(&s->devices);
     PyErr_Format(PyExc_OSError, "the Arrow stream failed: %s", why != NULL && *why != '\0' ? why : strerror(status));
 }
 
 /* Fetches the schema. */
 static bool begin(stream *s) {
-    if (s->stream.release == NULL) {
+    const bool of_devices = s->devices.get_schema != NULL && s->devices.get_next != NULL;
+    if (s->stream.release == NULL && s->devices.release == NULL) {
         PyErr_SetString(PyExc_ValueError, "Arrow: the stream was released: somebody has taken it already");
         return false;
     }
-    if (s->stream.get_schema == NULL || s->stream.get_next == NULL) {
+    if (!of_devices && (s->stream.get_schema == NULL || s->stream.get_next == NULL)) {
         PyErr_SetString(PyExc_ValueError, "Arrow stream: get_schema or get_next is NULL");
         return false;
     }
     PyThreadState *thread = PyEval_SaveThread();
-    const int status = s->stream.get_schema(&s->stream, &s->schema);
+    const int status =
+        of_devices ? s->devices.get_schema(&s->devices, &s->schema) : s->stream.get_schema(&s->stream, &s->schema);
     PyEval_RestoreThread(thread);
     if (status != 0) {
         s->schema.release = NULL;
@@ -204,15 +205,27 @@ static bool begin(stream *s) {
     return !PyErr_Occurred();
 }
 
-static PyObject *import_stream(PyObject *module, PyObject *capsule) {
+/* The capsule, and whether it is one of arrays on devices. */
+static PyObject *import_stream(PyObject *module, PyObject *args) {
+    PyObject *capsule;
+    int on_device;
     (void)module;
-    struct ArrowArrayStream *from = struct_of(capsule, "arrow_array_stream");
+    if (!PyArg_ParseTuple(args, "Op", &capsule, &on_device)) return NULL;
+    void *from = struct_of(capsule, on_device ? "arrow_device_array_stream" : "arrow_array_stream");
     stream *s = from != NULL ? PyObject_New(stream, stream_type) : NULL;
     if (s == NULL) return NULL;
-    s->stream = *from;
-    from->release = NULL;
+    memset(&s->stream, 0, sizeof s->stream);
+    memset(&s->devices, 0, sizeof s->devices);
     memset(&s->schema, 0, sizeof s->schema);
     s->busy = s->over = false;
+    s->on_device = on_device;
+    if (on_device) {
+        s->devices = *(struct ArrowDeviceArrayStream *)from;
+        ((struct ArrowDeviceArrayStream *)from)->release = NULL;
+    } else {
+        s->stream = *(struct ArrowArrayStream *)from;
+        ((struct ArrowArrayStream *)from)->release = NULL;
+    }
     if (begin(s)) return (PyObject *)s;
     Py_DECREF((PyObject *)s);
     return NULL;
@@ -221,13 +234,14 @@ static PyObject *import_stream(PyObject *module, PyObject *capsule) {
 /* The next array's column, or None behind the last. */
 static PyObject *stream_next(PyObject *self, PyObject *wanted) {
     stream *s = (stream *)self;
-    struct ArrowArray array;
+    struct ArrowDeviceArray next;
+    struct ArrowArray *array = &next.array;
     if (s->over) Py_RETURN_NONE;
     if (s->busy) return PyErr_Format(PyExc_RuntimeError, "the Arrow stream is read by another thread");
-    memset(&array, 0, sizeof array);
+    memset(&next, 0, sizeof next);
     s->busy = true;
     PyThreadState *thread = PyEval_SaveThread();
-    const int status = s->stream.get_next(&s->stream, &array);
+    const int status = s->on_device ? s->devices.get_next(&s->devices, &next) : s->stream.get_next(&s->stream, array);
     PyEval_RestoreThread(thread);
     s->busy = false;
     if (status != 0) {
@@ -235,14 +249,21 @@ static PyObject *stream_next(PyObject *self, PyObject *wanted) {
         raise_failed(s, status);
         return NULL;
     }
-    s->over = array.release == NULL;
+    s->over = array->release == NULL;
     if (s->over) Py_RETURN_NONE;
-    return column_of(&s->schema, &array, wanted);
+    return column_of(&s->schema, array, s->on_device ? &next : NULL, wanted);
 }
 
 static PyObject *stream_type_of(PyObject *self, PyObject *wanted) {
     const char *type = cr_py_arrow_type(&((stream *)self)->schema, wanted != Py_None ? wanted : NULL);
     return type != NULL ? PyUnicode_FromString(type) : NULL;
+}
+
+static PyObject *stream_on_gpu(PyObject *self, void *closure) {
+    const stream *s = (stream *)self;
+    (void)closure;
+    const int type = s->devices.device_type;
+    return PyBool_FromLong(s->on_device && (type == CR_PY_DL_CUDA || type == CR_PY_DL_CUDA_MANAGED));
 }
 
 static PyTypeObject *make(PyObject *module, const char *name, int bytes, PyType_Slot *slots) {
@@ -253,17 +274,20 @@ static PyTypeObject *make(PyObject *module, const char *name, int bytes, PyType_
 bool cr_py_arrow_ready(PyObject *module) {
     static PyMethodDef functions[] = {
         {"_arrow_array", import_array, METH_VARARGS, "A column of an Arrow array: for _arrow.py, as is the next."},
-        {"_arrow_stream", import_stream, METH_O, "An Arrow stream."},
+        {"_arrow_stream", import_stream, METH_VARARGS, "An Arrow stream."},
         {NULL, NULL, 0, NULL}};
     static PyMethodDef of_stream[] = {{"next", stream_next, METH_O, "A column of the next array, or None."},
                                       {"type", stream_type_of, METH_O, "The type of a column."},
                                       {NULL, NULL, 0, NULL}};
+    static PyGetSetDef fields[] = {{"on_gpu", stream_on_gpu, NULL, "Whether its arrays lie in a GPU's memory.", NULL},
+                                   {NULL, NULL, NULL, NULL, NULL}};
     PyType_Slot of_holder[] = {{Py_tp_dealloc, holder_dealloc}, {0, NULL}};
     PyType_Slot of_memory[] = {{Py_tp_dealloc, memory_dealloc}, {Py_bf_getbuffer, memory_buffer}, {0, NULL}};
-    PyType_Slot streams[] = {{Py_tp_dealloc, stream_dealloc}, {Py_tp_methods, of_stream}, {0, NULL}};
+    PyType_Slot streams[] = {
+        {Py_tp_dealloc, stream_dealloc}, {Py_tp_methods, of_stream}, {Py_tp_getset, fields}, {0, NULL}};
     holder_type = make(module, "cured._ArrowArray", sizeof(holder), of_holder);
     memory_type = make(module, "cured._ArrowMemory", sizeof(memory), of_memory);
     stream_type = make(module, "cured._ArrowStream", sizeof(stream), streams);
     return holder_type != NULL && memory_type != NULL && stream_type != NULL &&
-           PyModule_AddFunctions(module, functions) == 0;
+           PyModule_AddFunctions(module, functions) == 0 && cr_py_arrow_device_ready(module);
 }

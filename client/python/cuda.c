@@ -28,6 +28,7 @@ bool cr_py_cuda_wanted(const cr_py_request *r) {
 bool cr_py_cuda_may_place(const cr_py_request *r) {
     const cr_finish_opts opts = finish_of(r);
     if (cr_py_order_asked(r)) return false; /* no kernel finishes by rank */
+    if (r->input.is_lent) return false;
     const bool may_be_empty = r->input.is_masked || r->keys != NULL || r->offsets != NULL;
     for (size_t i = 0; i < r->op_count && may_be_empty; i++)
         if (cr_op_empty((cr_op)r->ops[i]) == CR_EMPTY_NONE) return false;

@@ -136,6 +136,7 @@ typedef struct cr_py_input {
     Py_buffer view, mask_view;
     bool has_view, has_mask_view;
     bool is_masked; /* elements may be left out: of a masked array, even where it has no mask, and with where= */
+    bool is_lent;   /* CUDA: the producer may free it when the call has returned, so the call waits for its answers */
     Py_ssize_t shape[CR_PY_MAX_DIMS], strides[CR_PY_MAX_DIMS];
 } cr_py_input;
 
@@ -159,6 +160,8 @@ void cr_py_numpy_learn(PyTypeObject *type);
 bool cr_py_numpy_known(void);
 /* tensor.c: tensors of CUDA memory, and of host memory without the buffer protocol. -1 with an exception, 0: it is none. */
 int cr_py_input_tensor(cr_py_input *in, PyObject *array);
+/* device.c: a column of Arrow on a GPU, and its mask. 0: it is none. */
+int cr_py_input_arrow(cr_py_input *in, PyObject *array);
 /* The next axis' step in C order. It wraps where a shape without elements is too large; nothing is read by it then. */
 static inline Py_ssize_t cr_py_step(Py_ssize_t step, int64_t n) { return (Py_ssize_t)((size_t)step * (size_t)n); }
 /* Whether its elements lie in C order without gaps. */

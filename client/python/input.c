@@ -148,7 +148,7 @@ void cr_py_input_begin(cr_py_input *in, PyObject *array) {
     in->mask.data = NULL;
     in->mask.keeps = true;
     in->cuda_mask.data = NULL;
-    in->is_masked = false;
+    in->is_masked = in->is_lent = false;
 }
 
 bool cr_py_input_take(cr_py_input *in, PyObject *array) {

@@ -390,6 +390,7 @@ int cr_py_tensor_borrow(PyObject *tensor, bool even, cured_cuda_array *array, in
 
 int cr_py_input_tensor(cr_py_input *in, PyObject *array) {
     int type = 0, id = 0;
+    if (cr_py_input_arrow(in, array) > 0) return 1;
     const cr_py_exchange *exchange = cr_py_exchange_of(Py_TYPE(array));
     if (exchange != NULL)
         return take_found(in, array, exchange) && (!may_be_negated(in->dtype) || has_its_sign(array)) ? 1 : -1;

@@ -65,6 +65,40 @@ START_TEST(calls_stay_in_their_stream) {
 END_TEST
 
 /* The array is on one device; that or the other one is current, or none. */
+/* Work behind an event of another stream's: the stream waits for it and the host does not, or the other way round. */
+START_TEST(events_are_waited_for) {
+    cudaStream_t writer;
+    cudaEvent_t event;
+    double *data, seen = 0;
+    const double ones[] = {1, 1, 1, 1};
+    ck_assert_int_eq(cudaStreamCreateWithFlags(&writer, cudaStreamNonBlocking), 0);
+    ck_assert_int_eq(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), 0);
+    ck_assert_int_eq(cudaMalloc((void **)&data, sizeof ones), 0);
+    for (int here = 0; here < 2; here++) {
+        ck_assert_int_eq(cudaMemset(data, 0, sizeof ones), 0);
+        ck_assert_int_eq(cr_double_slow_write(writer, data, ones, sizeof ones), 0);
+        ck_assert_int_eq(cudaEventRecord(event, writer), 0);
+        const cr_double_counts before = count();
+        ck_assert_int_eq(cured_cuda_wait(data, event, stream, here != 0, &error), CURED_OK);
+        const cr_double_counts after = count();
+        ck_assert_uint_eq(after.event_syncs - before.event_syncs, (uint64_t)here);
+        ck_assert_uint_eq(after.stream_syncs + after.device_syncs, before.stream_syncs + before.device_syncs);
+        ck_assert_uint_eq(cr_double_pending_in(writer) == 0, here != 0);
+        ck_assert_int_eq(cr_double_copy_kernel(stream, &data[0], &data[3], sizeof seen), 0);
+        ck_assert_int_eq(cudaMemcpyAsync(&seen, data, sizeof seen, cudaMemcpyDeviceToHost, stream), 0);
+        ck_assert_int_eq(cudaStreamSynchronize(stream), 0);
+        ck_assert_double_eq(seen, 1);
+    }
+    ck_assert_int_eq(cured_cuda_wait(data, NULL, stream, false, &error), CURED_INVALID_ARGUMENT);
+    ck_assert(says("wait for an event"));
+    ck_assert_int_eq(cured_cuda_wait(ones, event, stream, false, &error), CURED_INVALID_ARGUMENT);
+    ck_assert(says("no memory that a GPU reads"));
+    cudaFree(data);
+    cudaEventDestroy(event);
+    cudaStreamDestroy(writer);
+}
+END_TEST
+
 START_TEST(the_current_device_stays) {
     const asks_kind kind = (asks_kind)_i;
     for (int device = 0; device < 2; device++) {
@@ -380,6 +414,7 @@ END_TEST
 CR_CHECK_MAIN("double/caller") {
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_loop_test(tc, calls_stay_in_their_stream, 0, ASK_GRAPH);
+    tcase_add_test(tc, events_are_waited_for);
     tcase_add_loop_test(tc, the_current_device_stays, 0, ASK_KINDS);
     tcase_add_test(tc, other_contexts_are_refused);
     tcase_add_test(tc, a_workspace_is_small);

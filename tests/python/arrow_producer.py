@@ -36,6 +36,17 @@ class Device(c.Structure):
     _fields_ = [("array", Array), ("device_id", c.c_int64), ("device_type", c.c_int32), ("sync_event", c.c_void_p), ("reserved", c.c_int64 * 3)]
 
 
+class DeviceStream(c.Structure):
+    pass
+
+
+RELEASE_DEVICES = c.CFUNCTYPE(None, c.POINTER(DeviceStream))
+GET_SCHEMA_THERE = c.CFUNCTYPE(c.c_int, c.POINTER(DeviceStream), c.POINTER(Schema))
+GET_NEXT_THERE = c.CFUNCTYPE(c.c_int, c.POINTER(DeviceStream), c.POINTER(Device))
+GET_ERROR_THERE = c.CFUNCTYPE(c.c_void_p, c.POINTER(DeviceStream))
+DeviceStream._fields_ = [("device_type", c.c_int32), ("get_schema", GET_SCHEMA_THERE), ("get_next", GET_NEXT_THERE), ("get_last_error", GET_ERROR_THERE),
+                         ("release", RELEASE_DEVICES), ("private_data", c.c_void_p)]
+
 ALIVE = []  # functions and memory that a consumer may come to after the object that handed them out has gone
 capsule_new = c.pythonapi.PyCapsule_New
 capsule_new.restype, capsule_new.argtypes = c.py_object, [c.c_void_p, c.c_char_p, c.c_void_p]
@@ -112,14 +123,56 @@ class OfArray:
 
 
 class OfDevice:
-    def __init__(self, node, device=1):
-        self.node, self.device = node, device
+    """event: a cudaEvent_t, after which the memory is written."""
+
+    def __init__(self, node, device=1, event=None):
+        self.node, self.device, self.asked = node, device, 0
+        self.event = None if event is None else c.pointer(c.c_void_p(event))
 
     def __arrow_c_device_array__(self, requested_schema=None, **options):
+        self.asked += 1
         self.schema, self.array = self.node.schema(), self.node.array()
-        self.whole = Device(self.array, 0, self.device, None)
+        self.whole = Device(self.array, 0, self.device, None if self.event is None else c.cast(self.event, c.c_void_p))
         ALIVE.append(self.whole)
         return capsule(self.schema, b"arrow_schema"), capsule(self.whole, b"arrow_device_array")
+
+
+class OfDevices:
+    """Several arrays of one type on a device: __arrow_c_device_stream__. of: the device of each array, if not the stream's."""
+
+    def __init__(self, nodes, device=2, type_of=None, of=None):
+        self.nodes, self.device, self.type_of, self.of, self.released = nodes, device, type_of or nodes[0], of or device, 0
+
+    def __arrow_c_device_stream__(self, requested_schema=None, **options):
+        at = iter(self.nodes)
+
+        def get_schema(_, out):
+            self.schema = self.type_of.schema()
+            c.memmove(out, c.addressof(self.schema), c.sizeof(Schema))
+            return 0
+
+        def get_next(_, out):
+            node = next(at, None)
+            if node is None:
+                c.memset(out, 0, c.sizeof(Device))
+                return 0
+            if node == "fails":
+                return 5
+            given = Device(node.array(), 0, self.of, None)
+            ALIVE.append(given)
+            c.memmove(out, c.addressof(given), c.sizeof(Device))
+            return 0
+
+        def end(pointer):
+            self.released += 1
+            pointer.contents.release = RELEASE_DEVICES()
+
+        self.says = c.create_string_buffer(b"the GPU is gone")
+        self.functions = (GET_SCHEMA_THERE(get_schema), GET_NEXT_THERE(get_next), GET_ERROR_THERE(lambda _: c.addressof(self.says)),
+                          RELEASE_DEVICES(end))
+        self.stream = DeviceStream(self.device, *self.functions)
+        ALIVE.append((self.functions, self.stream, self.says))
+        return capsule(self.stream, b"arrow_device_array_stream")
 
 
 class OfStream:

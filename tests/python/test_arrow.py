@@ -303,8 +303,8 @@ class Ends(Arrow):
         for device in (1, 3):
             self.assert_same(cured.sum(a[~mask]), cured.sum(OfDevice(Node(a, mask), device)))
         node = Node(a)
-        with self.assertRaisesRegex(TypeError, "device type 2 .number 0., and arrays of Arrow are reduced on the host: pass"):
-            cured.sum(OfDevice(node, 2))
+        with self.assertRaisesRegex(TypeError, r"device_type is 8 \(number 0\), must be 1 \(CPU\), 2 \(CUDA\), 3 .* or 13 .*: pass a copy on the host"):
+            cured.sum(OfDevice(node, 8))
         self.assertEqual({"schema": 1, "array": 1}, node.released)
 
 

@@ -1,4 +1,4 @@
-/* order: one stream behind another. Thread: any. Owner: nothing. */
+/* order: one stream behind another, or behind an event. Thread: any. Owner: nothing. */
 #include "client/lib/cuda/library.h"
 #include "client/lib/error.h"
 #include "cured/cuda.h"
@@ -7,5 +7,12 @@ cured_status cured_cuda_order(const void *data, void *before, void *after, cured
     cr_error e = {CR_OK, ""};
     const cr_caller_api *api = cr_cl_cuda(&e);
     if (api != NULL) api->order(data, before, after, &e);
+    return cr_cl_give(error, &e, 0);
+}
+
+cured_status cured_cuda_wait(const void *data, void *event, void *stream, bool here, cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    const cr_caller_api *api = cr_cl_cuda(&e);
+    if (api != NULL) api->wait(data, event, stream, here, &e);
     return cr_cl_give(error, &e, 0);
 }

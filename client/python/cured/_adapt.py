@@ -7,7 +7,7 @@ import sys
 from ._cured import _arrow_types
 
 PACKAGES = ("h5py", "zarr", "netCDF4", "xarray", "dask")
-CAPSULES = ("__arrow_c_array__", "__arrow_c_stream__", "__arrow_c_device_array__")
+CAPSULES = ("__arrow_c_array__", "__arrow_c_stream__", "__arrow_c_device_array__", "__arrow_c_device_stream__")
 ARRAYS = "an array is wanted: of NumPy, array.array, a memoryview, bytes, or a tensor that speaks DLPack"
 
 

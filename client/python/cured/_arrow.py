@@ -1,6 +1,7 @@
 """Arrow's arrays, streams and columns of batches, by the capsules of any library that hands them out (pyarrow, polars, DuckDB, nanoarrow).
 
 A producer's memory is read where it lies; bitmaps become masks block by block. An array is one container, of its chunks (_chunks.py).
+What lies on a GPU is no container, but stands for CUDA tensors: opened() tells which it is.
 """
 import bisect
 import itertools
@@ -70,13 +71,12 @@ class ArrowStore:
     ndim, chunks = 1, None
 
     def __init__(self, producer, column):
+        """producer: a column as _cured hands it out, or a stream."""
         self._kept, self._stream, self._column, self._starts = None, None, column, None
-        if hasattr(producer, "__arrow_c_array__"):
-            self._kept = [Piece(_cured._arrow_array(*producer.__arrow_c_array__(), column, False))]
-        elif hasattr(producer, "__arrow_c_stream__"):
-            self._stream = _cured._arrow_stream(producer.__arrow_c_stream__())
+        if isinstance(producer, tuple):
+            self._kept = [Piece(producer)]
         else:
-            self._kept = [Piece(_cured._arrow_array(*producer.__arrow_c_device_array__(), column, True))]
+            self._stream = producer
         self._type = self._kept[0].name if self._kept else self._stream.type(column)
         self.dtype = numpy.dtype(NUMPY[self._type])
 
@@ -89,6 +89,8 @@ class ArrowStore:
         if stream is None:
             raise RuntimeError("the Arrow stream has been read: it comes once")
         while (column := stream.next(self._column)) is not None:
+            if not isinstance(column, tuple):
+                raise TypeError("the Arrow stream gave an array on a GPU behind one of host memory: ask for each by itself")
             piece = Piece(column)
             if piece.dtype != self.dtype:
                 raise TypeError("the Arrow stream gave an array of %s, and says that they are of %s" % (piece.dtype, self.dtype))
@@ -149,16 +151,90 @@ class ArrowStore:
         return parts[0] if len(parts) == 1 else numpy.ma.concatenate(parts) if self.masked else numpy.concatenate(parts)
 
 
-def store_of(producer):
-    if isinstance(producer, ArrowStore):
+def _given(producer, column):
+    """What a producer hands out: a column, of host memory or of a GPU, or a stream. Of an array on a device its own memory is asked for:
+    to hand it out otherwise, some libraries would copy it."""
+    if hasattr(producer, "__arrow_c_device_array__"):
+        return _cured._arrow_array(*producer.__arrow_c_device_array__(), column, True)
+    if hasattr(producer, "__arrow_c_array__"):
+        return _cured._arrow_array(*producer.__arrow_c_array__(), column, False)
+    if hasattr(producer, "__arrow_c_device_stream__"):
+        return _cured._arrow_stream(producer.__arrow_c_device_stream__(), True)
+    return _cured._arrow_stream(producer.__arrow_c_stream__(), False)
+
+
+class OnGpu:
+    """The columns of one array in the memory of GPUs, in their order. dtype: NumPy's."""
+
+    __slots__ = ("columns", "dtype")
+
+    def __init__(self, columns, dtype):
+        self.columns, self.dtype = columns, dtype
+
+    @property
+    def array(self):
+        """What the extension's functions take."""
+        return self.columns[0] if len(self.columns) == 1 else self.columns or numpy.empty(0, self.dtype)
+
+    @property
+    def masked(self):
+        return any(column.masked for column in self.columns)
+
+    @property
+    def size(self):
+        return sum(column.size for column in self.columns)
+
+
+def opened(producer):
+    """Of what hands out Arrow's capsules an ArrowStore, or OnGpu; other arrays as they are. A stream begins, and what lies on GPUs is fetched."""
+    if isinstance(producer, (ArrowStore, OnGpu)) or not is_arrow(type(producer)):
         return producer
-    return ArrowStore(producer.table, producer.name) if isinstance(producer, Column) else ArrowStore(producer, None)
+    name = producer.name if isinstance(producer, Column) else None
+    given = _given(producer.table if isinstance(producer, Column) else producer, name)
+    if isinstance(given, _cured._ArrowDevice):
+        return OnGpu([given], numpy.dtype(NUMPY[given.type]))
+    if isinstance(given, tuple) or not given.on_gpu:
+        return ArrowStore(given, name)
+    columns = list(iter(lambda: given.next(name), None))
+    if not all(isinstance(column, _cured._ArrowDevice) for column in columns):
+        raise TypeError("the Arrow stream says that its arrays lie on a GPU, and gave one of host memory")
+    return OnGpu(columns, numpy.dtype(NUMPY[given.type(name)]))
+
+
+def store_of(producer):
+    store = opened(producer)
+    if isinstance(store, OnGpu):
+        raise TypeError("the Arrow array lies on a GPU, where it goes alone, or beside others of that GPU: pass a copy on the host")
+    return store
 
 
 def kept(array):
     """What may be reduced several times: a producer's stream may come once only, so that its pieces are kept."""
-    if not is_arrow(type(array)):
-        return array
-    store = store_of(array)
-    store._all()
+    store = opened(array)
+    if isinstance(store, ArrowStore):
+        store._all()
     return store
+
+
+BESIDE = ("second", "keys", "offsets")  # options that may be columns, too
+
+
+def answer_on_gpu(function, on_gpu, client, options):
+    """Of a call whose array lies on GPUs: function(array, **options)."""
+    options = {name: value for name, value in options.items() if name != "client" or value is not None}
+    if client is not None or "client" in options:
+        raise TypeError("client: an Arrow array on a GPU is answered in this process: leave client away, or pass a copy on the host")
+    nulls = options.pop("nulls", "skip")
+    if nulls not in ("skip", "error"):
+        raise ValueError("nulls: %r, must be 'skip' or 'error'" % (nulls,))
+    if nulls == "error":
+        missing = sum(column.size - _cured.count(column) for column in on_gpu.columns if column.masked)
+        if missing:
+            raise ValueError("nulls: the array has %d missing elements; nulls='skip' leaves them out" % missing)
+    for name in BESIDE:
+        beside = opened(options.get(name))
+        if isinstance(beside, OnGpu):
+            if len(beside.columns) != 1:
+                raise TypeError("%s: an Arrow array of %d chunks: pass one of one chunk" % (name, len(beside.columns)))
+            options[name] = beside.array
+    return function(on_gpu.array, **options)

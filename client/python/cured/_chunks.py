@@ -10,6 +10,7 @@ import operator
 import numpy
 
 from . import _cured, _slices
+from ._arrow import OnGpu, answer_on_gpu, opened
 from ._blocks import ahead, complete, reader, start_of
 from ._cured import _is_index, _is_ordered, _is_ranked
 from ._initial import combine
@@ -346,6 +347,11 @@ def _returned(call, what, answers):
 def answer(arguments):
     """Of a call: what, "reduce" for a Result, "partial", or "" for the one op's answer; the container; the ops; the client; its options."""
     what, container, ops, client, options = arguments
+    container = opened(container)
+    if isinstance(container, OnGpu):
+        several = _cured.partial if what == "partial" else _cured.reduce
+        function = getattr(_cured, ops[0]) if what == "" else lambda array, **more: several(array, ops, **more)
+        return answer_on_gpu(function, container, client, options)
     call = Call(container, ops, client, options)
     if what == "partial":
         call.once = False
@@ -362,6 +368,9 @@ def answer(arguments):
 
 def quantile(container, q, client, options):
     """The quantiles of shares q, an array of float64."""
+    container = opened(container)
+    if isinstance(container, OnGpu):
+        return answer_on_gpu(lambda array, **more: _cured.quantile(array, q, **more), container, client, options)
     call = Call(container, ["quantile"], client, options, q)
     if call.more or call.initial is not None or call.second is not None:
         raise TypeError("%s: a quantile takes none" % ", ".join(call.more or ["initial, second"]))

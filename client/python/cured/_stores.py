@@ -38,7 +38,8 @@ def store_of(container):
 
 def type_name(container):
     """cured's name of the elements' type."""
-    return _cured._type_of(numpy.empty(0, store_of(container).dtype))
+    store = container if isinstance(container, _arrow.OnGpu) else store_of(container)
+    return _cured._type_of(numpy.empty(0, store.dtype))
 
 
 def _is_array(container):

@@ -100,6 +100,8 @@ typedef struct cr_caller_api {
                           uint64_t *counts, cr_error *error);
     /* What is put in the stream `after` from now on waits for what is in `before` now. data: memory of that stream's device. */
     cr_status (*order)(const void *data, void *before, void *after, cr_error *error);
+    /* What is put in the stream from now on waits until the event has happened; here: this thread waits instead. */
+    cr_status (*wait)(const void *data, void *event, void *stream, bool here, cr_error *error);
     void (*trim)(void);
 } cr_caller_api;
 

@@ -230,6 +230,7 @@ cr_status cr_caller_block(const void *data, cr_dtype dtype, const cr_layout *blo
 /* ---- order.c ---- */
 
 cr_status cr_caller_order(const void *data, void *before, void *after, cr_error *error);
+cr_status cr_caller_wait(const void *data, void *event, void *stream, bool here, cr_error *error);
 
 /* ladder.c */
 void cr_caller_ladder(const cr_ladder_functions *functions);

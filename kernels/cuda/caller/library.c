@@ -28,6 +28,7 @@ __attribute__((visibility("default"))) const cr_caller_api *cured_cuda_library(v
         .search = cr_caller_search,
         .quantile = cr_caller_quantile,
         .order = cr_caller_order,
+        .wait = cr_caller_wait,
         .trim = cr_caller_trim,
     };
     snprintf(runtime, sizeof runtime, "%d.%d", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);

@@ -1,6 +1,7 @@
-/* order: one stream behind another, by an event: where a call's answers go to memory that belongs to another stream than its input.
+/* order: one stream behind another, by an event: where a call's answers go to memory that belongs to another stream than its input; and
+ * behind an event of the caller's.
  *
- * Thread: any. Owner: CUDA, of the event, from the moment at which it is destroyed here until the stream has come past it. */
+ * Thread: any. Owner: CUDA, of an event made here, from the moment at which it is destroyed until the stream has come past it. */
 #include "kernels/cuda/caller/internal.h"
 
 cr_status cr_caller_order(const void *data, void *before, void *after, cr_error *error) {
@@ -13,6 +14,17 @@ cr_status cr_caller_order(const void *data, void *before, void *after, cr_error 
     if (failure == cudaSuccess) failure = cudaStreamWaitEvent((cudaStream_t)after, event, 0);
     if (event != NULL) cudaEventDestroy(event);
     status = cr_caller_error((int)failure, "order of two streams", error);
+    cr_caller_leave(&visit);
+    return status;
+}
+
+cr_status cr_caller_wait(const void *data, void *event, void *stream, bool here, cr_error *error) {
+    cr_visit visit;
+    cr_status status = cr_caller_enter(&visit, data, stream, error);
+    if (status != CR_OK) return status;
+    const cudaError_t failure =
+        here ? cudaEventSynchronize((cudaEvent_t)event) : cudaStreamWaitEvent(visit.stream, (cudaEvent_t)event, 0);
+    status = cr_caller_error((int)failure, "wait for an event", error);
     cr_caller_leave(&visit);
     return status;
 }

@@ -1,0 +1,222 @@
+"""Arrow's arrays and streams in the memory of a GPU, over the runtime double of tests/double: the bits of the same array of the host, behind
+the producer's event, released once; and what is refused, by which sentence. By capsules that are made here (arrow_producer.py)."""
+import ctypes
+import gc
+import unittest
+
+import numpy
+from arrow_producer import ALIVE, FORMATS, Node, OfArray, OfDevice, OfDevices
+from support import Case, cured
+from test_cuda_here import CUDA, TO_DEVICE, Tensor, number, outcome
+
+N = 700
+WHOLE = "sum mean min max argmin argmax count count_nonzero count_nan count_inf any all sumsq norm1 norm2 norminf var std".split()
+UNDER = "sum mean norm1 min max argmin argmax norminf ptp count count_nan count_inf count_nonzero".split()  # of a mask
+
+
+class There(Node):
+    """A node whose buffers lie in the double's device."""
+
+    def array(self):
+        if self.buffers and not hasattr(self, "host"):
+            self.host, self.memory = self.buffers, [None if b is None else copied(b) for b in self.buffers]
+        array = super().array()
+        for i, there in enumerate(self.memory):
+            array.addresses[i] = None if there is None else there.memory
+        return array
+
+
+def copied(array):
+    return Tensor(numpy.ascontiguousarray(array))
+
+
+def random(dtype, n=N, seed=7):
+    r = numpy.random.default_rng(seed)
+    a = (r.standard_normal(n) * 20).astype(dtype)
+    if dtype[0] == "f" and n > 9:
+        a[r.integers(0, n, 3)] = [numpy.nan, -0.0, numpy.inf]
+    return a
+
+
+def mask_of(n=N, seed=3):
+    return numpy.random.default_rng(seed).random(n) < 0.3
+
+
+class Arrow(Case):
+    def same(self, call, a, mask=None, what=None, **more):
+        """call() of a column on the GPU gives what it gives of one on the host, and each is released once."""
+        there, host = OfDevice(There(a, mask, **more), 2), OfArray(Node(a, mask, **more))
+        self.assertEqual(outcome(lambda: call(host)), outcome(lambda: call(there)), what)
+        gc.collect()
+        self.assertEqual({"schema": there.asked, "array": there.asked}, there.node.released, what)
+
+
+class Columns(Arrow):
+    def test_every_type(self):
+        for dtype in FORMATS:
+            a = random(dtype)
+            floats = dtype[0] == "f"
+            ops = WHOLE + ["ptp"] + ([] if floats else ["prod", "bit_and", "bit_or", "bit_xor"])
+            for mask, asked in ((None, ops), (mask_of(), UNDER + (["sumsq", "norm2", "var", "std"] if floats else []))):
+                for offset in (0, 13):
+                    self.same(lambda x: cured.reduce(x, asked), a, mask, (dtype, offset), offset=offset)
+                for op in ("sum", "argmax"):
+                    self.same(getattr(cured, op), a, mask, (op, dtype))
+            for op in ("digest", "median"):
+                self.same(getattr(cured, op), a, None, (op, dtype), offset=13)
+            self.same(lambda x: dict(cured.describe(x)), a, None, dtype)
+
+    def test_offsets_of_bits(self):
+        """Every place in a byte, and lengths that end in one."""
+        for offset in range(9):
+            for length in (0, 1, 7, 8, 65, 400):
+                for dtype in ("f4", "i2"):
+                    a, mask = random(dtype, offset + length), mask_of(offset + length)
+                    self.same(lambda x: cured.reduce(x, "sum,count"), a, mask, (offset, length, dtype), offset=offset)
+        a, mask = random("f8"), mask_of()
+        self.same(cured.sum, a, mask, "unknown", nulls=-1)
+        self.same(cured.sum, a, numpy.zeros(N, bool), "unknown, and none", nulls=-1)
+        self.same(cured.digest, a, numpy.zeros(N, bool), "none")
+        self.same(cured.count, a, numpy.ones(N, bool), "all")
+        self.same(cured.min, a, numpy.ones(N, bool), "no elements")
+
+    def test_options(self):
+        keys, out = numpy.random.default_rng(1).integers(0, 5, N), numpy.zeros((), "f4")
+        for mask in (None, mask_of()):
+            for dtype in ("f4", "f8", "i4"):
+                a = random(dtype)
+                for op in ("sum", "mean", "count", "max"):
+                    for options in ({"axis": 0}, {"axis": -1, "keepdims": True}, {"keys": Tensor(keys)}, {"keys": Tensor(keys), "groups": 9},
+                                    {"offsets": Tensor(numpy.array([0, 10, 10, 300]))}, {"offsets": [0, 10, 10, 300]}, {"min_count": 3},
+                                    {"min_count": N}, {"axis": 3}, {"out": out}):
+                        host = {name: value.host() if isinstance(value, Tensor) else value for name, value in options.items()}
+                        call = getattr(cured, op)
+                        self.assertEqual(outcome(lambda: call(OfArray(Node(a, mask)), **host)),
+                                         outcome(lambda: call(OfDevice(There(a, mask), 2), **options)), (op, dtype, mask is None, host))
+                there = Tensor(numpy.zeros((), "f8"))
+                self.assertIs(there, cured.mean(OfDevice(There(a, mask), 2), out=there))
+                self.assertEqual(numpy.asarray(cured.mean(OfArray(Node(a, mask)))).tobytes(), there.host().tobytes())
+                self.same(lambda x: cured.partial(x, "sum,max" if dtype != "i4" or mask is None else "sum"), a, mask, (dtype, "partial"))
+                self.same(lambda x: cured.var(x, ddof=2) if dtype != "i4" or mask is None else 1, a, mask, "ddof")
+            self.same(lambda x: cured.sum(x, nan="skip"), random("f4"), mask, "nan")
+            self.same(lambda x: cured.sum(x, dtype="f4"), random("f8"), mask, "dtype")
+            self.same(lambda x: cured.sum(x, nulls="error"), random("f8"), mask, "nulls")
+            self.same(lambda x: cured.sum(x, nulls="maybe"), random("f8"), mask, "nulls")
+        a, b = random("f8"), random("f8", seed=9)
+        self.same(lambda x: cured.partial(x, "argmax,prod", first=4096), a)
+        self.same(lambda x: cured.quantile(x, [0.1, 0.9]), a)
+        self.same(lambda x: cured.percentile(x, 7), random("i4"))
+        self.assertEqual(outcome(lambda: cured.dot(a, b)), outcome(lambda: cured.dot(OfDevice(There(a), 2), OfDevice(There(b), 2))))
+        self.assertEqual(outcome(lambda: cured.sum(a, keys=keys)), outcome(lambda: cured.sum(OfDevice(There(a), 2), keys=OfDevice(There(keys), 2))))
+
+    def test_batches(self):
+        a, b, mask = random("f8"), random("i4"), mask_of()
+        batch = OfDevice(Node(None, None, 5, columns=[There(a, name="x"), There(b, mask, name="y")], length=600), 13)
+        self.assertEqual(outcome(lambda: cured.sum(a[5:605])), outcome(lambda: cured.sum(cured.column(batch, "x"))))
+        self.assertEqual(cured.sum(numpy.ma.masked_array(b, mask)[5:605]), cured.sum(cured.column(batch, 1)))
+        missing = copied(numpy.packbits(~mask, bitorder="little"))
+        both = Node(None, mask, 0, columns=[There(b, mask, name="y")], length=N)
+        both.buffers = [type("At", (), {"ctypes": type("C", (), {"data": missing.memory})})]
+        with self.assertRaisesRegex(TypeError, "the batch and its column both have nulls, and on a GPU one bitmap is read"):
+            cured.sum(cured.column(OfDevice(both, 2), "y"))
+
+    def test_streams(self):
+        for dtype in ("f4", "i8"):
+            a, mask = random(dtype, 3 * N), mask_of(3 * N)
+            def cut(missing):
+                return [There(numpy.concatenate([a[:k], a[k * N:k * N + N]]), None if missing is None else
+                              numpy.concatenate([missing[:k], missing[k * N:k * N + N]]), k) for k in range(3)]
+            for missing in (None, mask):
+                whole = a if missing is None else numpy.ma.masked_array(a, missing)
+                for op in ("sum", "max", "count", "mean") + (("argmax", "digest", "median", "var") if missing is None else ()):
+                    nodes = cut(missing)
+                    stream = OfDevices(nodes)
+                    self.assertEqual(outcome(lambda: getattr(cured, op)(whole)), outcome(lambda: getattr(cured, op)(stream)), (op, dtype))
+                    gc.collect()
+                    self.assertEqual((1, 1), (stream.released, nodes[2].released["array"]), op)
+                self.assertEqual(outcome(lambda: cured.sum(whole)), outcome(lambda: cured.sum([OfDevices(cut(missing))])))
+                parts = [OfDevices(cut(missing)), OfDevice(There(a, missing), 2)]
+                twice = numpy.ma.concatenate([whole, whole]) if missing is not None else numpy.concatenate([whole, whole])
+                self.assertEqual(outcome(lambda: cured.sum(twice)), outcome(lambda: cured.reduce_parts(parts, "sum")["sum"]))
+        a = random("f4")
+        self.assertEqual(0.0, cured.sum(OfDevices([], type_of=Node(a))))
+        self.assertEqual(outcome(lambda: cured.sum(a)), outcome(lambda: cured.sum(OfDevices([Node(a[:9]), Node(a[9:])], device=1))))
+        for words, make in (("says that its arrays lie on a GPU, and gave one of host memory", lambda: OfDevices([Node(a)], 2, of=1)),
+                            ("gave an array on a GPU", lambda: OfDevices([There(a)], 1, of=2))):
+            with self.assertRaisesRegex(TypeError, words):
+                cured.sum(make())
+        with self.assertRaisesRegex(OSError, "the Arrow stream failed: the GPU is gone"):
+            cured.sum(OfDevices([There(a), "fails"]))
+        with self.assertRaisesRegex(TypeError, "a list of arrays is one array without axes"):
+            cured.sum(OfDevices([There(a), There(a)]), axis=0)
+
+
+class Events(Arrow):
+    def test_the_event_is_waited_for(self):
+        """A slow writer on a stream of its own, which the legacy one does not wait for by itself."""
+        waits = (ctypes.c_uint64 * 64)()
+        for seed in range(6):
+            CUDA.cr_double_seed(ctypes.c_uint64(seed))
+            stream, event = ctypes.c_void_p(), ctypes.c_void_p()
+            CUDA.cudaStreamCreateWithFlags(ctypes.byref(stream), 1)
+            CUDA.cudaEventCreateWithFlags(ctypes.byref(event), 2)
+            true, false = random("f8", 5000, seed), numpy.zeros(5000)
+            node = There(false)
+            x = OfDevice(node, 2, event.value)
+            node.array()
+            CUDA.cr_double_slow_write(stream, number(node.memory[1].memory), number(true.ctypes.data), ctypes.c_size_t(true.nbytes))
+            self.assertEqual(0, CUDA.cudaEventRecord(event, stream))
+            CUDA.cr_double_count(waits)
+            before = waits[0], waits[1]
+            self.assertEqual(outcome(lambda: cured.sum(true)), outcome(lambda: cured.sum(x)), seed)
+            CUDA.cr_double_count(waits)
+            self.assertEqual(before[0], waits[0], "the device is not waited for as a whole")
+            CUDA.cudaEventDestroy(event)
+            CUDA.cudaStreamDestroy(stream)
+
+    def test_pinned_memory_is_waited_for_by_the_host(self):
+        for seed in range(4):
+            CUDA.cr_double_seed(ctypes.c_uint64(seed))
+            stream, event, memory = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+            CUDA.cudaStreamCreateWithFlags(ctypes.byref(stream), 1)
+            CUDA.cudaEventCreateWithFlags(ctypes.byref(event), 2)
+            true = random("f8", 5000, seed)
+            self.assertEqual(0, CUDA.cudaMallocHost(ctypes.byref(memory), ctypes.c_size_t(true.nbytes)))
+            pinned = numpy.frombuffer((ctypes.c_char * true.nbytes).from_address(memory.value), "f8")
+            pinned[:] = 0
+            ALIVE.append(pinned)
+            CUDA.cr_double_slow_write(stream, memory, number(true.ctypes.data), ctypes.c_size_t(true.nbytes))
+            self.assertEqual(0, CUDA.cudaEventRecord(event, stream))
+            self.assertEqual(outcome(lambda: cured.sum(true)), outcome(lambda: cured.sum(OfDevice(Node(pinned), 3, event.value))), seed)
+            CUDA.cudaEventDestroy(event)
+            CUDA.cudaStreamDestroy(stream)
+
+
+class Refused(Arrow):
+    def test_sentences(self):
+        a, mask = random("f4"), mask_of()
+        def there(missing=None, **more):
+            return OfDevice(There(a, missing, **more), 2)
+        cases = [("device_type is 7 .number 0., must be 1 .CPU.", lambda: cured.sum(OfDevice(Node(a), 7))),
+                 ("bool is a bit each, which is not read on a GPU: cast the column to uint8", lambda: cured.sum(OfDevice(There(a > 0), 2))),
+                 ("under a mask", lambda: cured.prod(there(mask))), ("mask", lambda: cured.median(there(mask))),
+                 ("mask", lambda: cured.quantile(there(mask), [0.1, 0.2])), ("digest", lambda: cured.digest(there(mask))),
+                 ("where: the mask of a CUDA tensor is a bool tensor", lambda: cured.sum(there(), where=~mask)),
+                 ("where: the array has a mask of its own", lambda: cured.sum(there(mask), where=Tensor(~mask))),
+                 ("no position", lambda: cured.partial(there(mask), "sum", first=0)),
+                 ("initial", lambda: cured.sum(there(), initial=1)), ("nulls: the array has %d missing elements" % mask.sum(), lambda: cured.sum(there(mask), nulls="error")),
+                 ("client: an Arrow array on a GPU is answered in this process", lambda: client.sum(there())),
+                 ("client: an Arrow array on a GPU", lambda: cured.sum(there(), client=client)),
+                 ("lies on a GPU", lambda: cured.sum(OfArray(Node(a)), where=OfDevice(There(random("u1")), 2))),
+                 ("lies on a GPU", lambda: cured.dot(OfArray(Node(a)), OfDevice(There(a), 2))),
+                 ("null_count is 9, but there is no bitmap", lambda: cured.sum(there(nulls=9))), ("nested", lambda: cured.sum(OfDevice(Node(None, columns=[There(a)], length=1), 2))),
+                 ("units of time", lambda: cured.sum(there(format="tdD")))]
+        with cured.Client("embedded:") as client:
+            for words, ask in cases:
+                with self.assertRaisesRegex((TypeError, ValueError, NotImplementedError), words, msg=words):
+                    ask()
+        self.assertEqual(outcome(lambda: cured.sum(a[~mask])), outcome(lambda: cured.sum(there(), where=Tensor(~mask))))
+
+
+if __name__ == "__main__":
+    unittest.main()
