@@ -23,6 +23,7 @@ static void values(const manual_program *p, FILE *out) {
     for (size_t i = 0; i < p->option_count; i++) {
         const manual_option *o = &p->options[i];
         if (o->argument == NULL) continue;
+        const char *beside = manual_behind(o->words, "@file"), *listed = manual_behind(o->words, "@list");
         fprintf(out, "    --%s) ", o->name);
         if (strstr(o->words, "unix:") != NULL)
             fprintf(out,
@@ -31,13 +32,16 @@ static void values(const manual_program *p, FILE *out) {
                     "        else compopt -o nospace 2>/dev/null; "
                     "mapfile -t COMPREPLY < <(compgen -W '%s' -- \"$word\"); fi",
                     o->words);
-        else if (strcmp(o->words, "@file") == 0)
-            fputs("compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- \"$word\")", out);
-        else if (strcmp(o->words, "@ops") == 0)
+        else if (beside != NULL)
+            fprintf(out,
+                    "compopt -o filenames 2>/dev/null; "
+                    "mapfile -t COMPREPLY < <(compgen -f -W '%s' -- \"$word\")",
+                    beside);
+        else if (listed != NULL)
             fprintf(out,
                     "compopt -o nospace 2>/dev/null; [[ $word == *,* ]] && done=${word%%,*},\n"
                     "        mapfile -t COMPREPLY < <(compgen -P \"$done\" -W '%s' -- \"${word##*,}\")",
-                    manual_words(o->words));
+                    listed);
         else if (*o->words != '\0')
             fprintf(out, "mapfile -t COMPREPLY < <(compgen -W '%s' -- \"$word\")", manual_words(o->words));
         fprintf(out, "%s ;;\n", *o->words != '\0' ? "; return" : "return");

@@ -30,10 +30,13 @@ static void option(const manual_program *p, const manual_option *o, FILE *out) {
     condition(p, o, out);
     fprintf(out, " -l %s", o->name);
     if (o->argument != NULL) {
-        if (strcmp(o->words, "@file") == 0)
+        const char *beside = manual_behind(o->words, "@file"), *listed = manual_behind(o->words, "@list");
+        if (beside != NULL && *beside != '\0')
+            fprintf(out, " -r -F -a '%s'", beside);
+        else if (beside != NULL)
             fputs(" -r -F", out);
-        else if (strcmp(o->words, "@ops") == 0)
-            fprintf(out, " -x -a '(__fish_append , %s)'", manual_words(o->words));
+        else if (listed != NULL)
+            fprintf(out, " -x -a '(__fish_append , %s)'", listed);
         else if (*o->words != '\0')
             fprintf(out, " -x -a '%s'", manual_words(o->words));
         else

@@ -11,7 +11,7 @@
 typedef struct manual_option {
     const char *name;     /* without -- */
     const char *argument; /* NULL: none */
-    const char *words;    /* what completions offer: words, or one of @file @op @ops @dtype @kernel; "": nothing */
+    const char *words;    /* what completions offer: words, @op @dtype @kernel, behind @file or @list; "": nothing */
     const char *help;
     int of; /* the commands that it belongs to */
 } manual_option;
@@ -40,6 +40,8 @@ typedef struct manual_program {
 const manual_program *const *manual_programs(void);
 /* The words that @op, @dtype or @kernel stands for; any other text is its own. */
 const char *manual_words(const char *words);
+/* The words behind this first one, as manual_words() has them, "" where there are none; NULL: the first word is another. */
+const char *manual_behind(const char *words, const char *first);
 /* Every op, as pairs of lines: its name, and what it is. */
 extern const char manual_ops[];
 /* Whether option belongs to command. */

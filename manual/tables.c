@@ -255,10 +255,16 @@ const char *manual_words(const char *words) {
 #include "kernels/ladder/ladder.def"
 #undef CR_LADDER
         ;
-    if (strcmp(words, "@op") == 0 || strcmp(words, "@ops") == 0) return ops + 1;
+    if (strcmp(words, "@op") == 0) return ops + 1;
     if (strcmp(words, "@dtype") == 0) return dtypes + 1;
     if (strcmp(words, "@kernel") == 0) return kernels + 1;
     return words;
+}
+
+const char *manual_behind(const char *words, const char *first) {
+    const size_t bytes = strlen(first);
+    if (strncmp(words, first, bytes) != 0 || (words[bytes] != ' ' && words[bytes] != '\0')) return NULL;
+    return manual_words(words + bytes + (words[bytes] == ' '));
 }
 
 bool manual_belongs(const manual_option *option, const manual_command *command) {

@@ -24,10 +24,13 @@ static void option(const manual_option *o, FILE *out) {
     if (o->argument != NULL) {
         fputc(':', out);
         quoted(o->argument, out);
-        if (strcmp(o->words, "@file") == 0)
+        const char *beside = manual_behind(o->words, "@file"), *listed = manual_behind(o->words, "@list");
+        if (beside != NULL && *beside != '\0')
+            fprintf(out, ":{_files; compadd - %s}", beside);
+        else if (beside != NULL)
             fputs(":_files", out);
-        else if (strcmp(o->words, "@ops") == 0)
-            fprintf(out, ":_sequence compadd - %s", manual_words(o->words));
+        else if (listed != NULL)
+            fprintf(out, ":_sequence compadd - %s", listed);
         else if (*o->words != '\0') {
             fputs(":(", out);
             quoted(manual_words(o->words), out);
