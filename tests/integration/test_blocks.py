@@ -120,7 +120,8 @@ class Blocks(BesideTest):
             self.assert_sentence(answer.status, INVALID_ARGUMENT, *words)
         good = layout_message((2**60,), (2**60 - 4,), (4,))
         for options, *words in (({"first": 1}, "first"), ({"unplaced": True}, "unplaced"), ({"partial": False}, "only a partial"),
-                                ({"axis": (2, 2, 1)}, "partial"), ({"dtype": "f32", "ops": ["prod"], "data": bytes(16)}, "prod"),
+                                ({"axis": (2, 2, 1)}, "partial"), ({"statuses": True}, "statuses"),
+                                ({"statuses": True, "partial": False}, "statuses"), ({"dtype": "f32", "ops": ["prod"], "data": bytes(16)}, "prod"),
                                 ({"ops": ["median"]}, "partial")):
             asked = {"dtype": "u8", "ops": ["sum"], "data": b"abcd", "partial": True, **options}
             self.assert_sentence(self.ask(layout=good, **asked).status, INVALID_ARGUMENT, *words)

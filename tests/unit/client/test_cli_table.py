@@ -152,6 +152,32 @@ class Table(CliTest):
         self.assertEqual(["file          sum", "\u00e4\u00e4.npy          1", "\u6570\u6570.npy        1", "e\u0301.npy           1",
                           "x\\x1b[2J.npy    1"], self.here("sum", *names)[0].splitlines())
 
+    def test_several_texts(self):
+        """Columns of numbers that are written out: integers and reals, with and without a total, and errors among them."""
+        for name, text in (("i.txt", b"n\n3\n4\n"), ("r.txt", b"n\n0.5\n-2\n"), ("bad.txt", b"n\n1\nx\n"), ("none.txt", b"n\n")):
+            self.write(name, text)
+        asked = ("reduce", "--text", "--header", "--ops", "sum,min")
+
+        def table(*arguments, **more):
+            """The rows, which are as wide as each other, and the errors."""
+            out, err = self.here(*asked, *arguments, **more)
+            self.assertEqual(1, len({len(line) for line in out.splitlines()}), out)
+            return [line.split() for line in out.splitlines()][1:], err
+        i, r = ["i.txt", "7", "3"], ["r.txt", "-1.5", "-2"]
+        for place in (None, self.tcp, "embedded:"):
+            self.assertEqual(([i, r, ["none.txt", "0", "-"]], "cured-client: none.txt: min: min of no elements has no value\n"),
+                             table("i.txt", "r.txt", "none.txt", code=65, connect=place))
+            self.assertEqual(([i, i, ["total", "14", "3"]], ""), table("i.txt", "i.txt", "--total", connect=place))
+            rows, err = table("i.txt", "bad.txt", "r.txt", code=65, connect=place)
+            self.assertEqual([i, ["bad.txt", "-", "-"], r], rows)
+            self.assertIn("cured-client: bad.txt: line 3: 'x' is no number", err)
+            rows, err = table("i.txt", "r.txt", "--total", code=65, connect=place)
+            self.assertEqual([i, r], rows)
+            self.assertIn("r.txt holds f64, the files before it i64", err)
+            self.assertEqual(([i, r, ["total", "5.5", "-2"]], ""), table("i.txt", "r.txt", "--total", "--dtype", "f64", connect=place))
+        code, text = self.on_terminal(12, *asked, "i.txt", "r.txt", "--output", "table", folder=self.dir)
+        self.assertEqual((0, "file  i.txt\nsum      7\nmin      3\n\nfile  r.txt\nsum   -1.5\nmin     -2\n"), (code, text))
+
     def test_axes_keys_and_segments(self):
         self.assertEqual(AXES, self.table("reduce", self.a, "--ops", "mean,argmax", "--axis", "0,2").out)
         self.assertEqual("sum\n276\n", self.table("sum", self.a, "--axis", "0,1,2").out)
