@@ -43,20 +43,46 @@ CR_DEVICE uint32_t cr_pack_place(const uint4 (&v)[CR_PACK_VECTORS], RANK best, u
     return wanted ? cr_pack_find<D, false>(v, bits) : 0;
 }
 
-/* BOOLS: elements are 0 or not, and become 0 or 1. */
-template <cr_dtype D, bool BOOLS>
-CR_DEVICE void cr_pack_extrema() {
+/* Integers as unsigned ones with the same order: bools become 0 or 1, and signed ones have their signs turned. */
+template <cr_dtype D>
+CR_DEVICE void cr_pack_unsign(uint4 (&v)[CR_PACK_VECTORS]) {
     constexpr unsigned WIDTH = cr_width(D);
-    constexpr bool FLOAT = cr_is_float(D);
-    typedef typename cr_best_types<D, false, false, WIDTH == 8>::rank rank;
-    uint4 v[CR_PACK_VECTORS];
-    cr_pack_load<WIDTH, true>(v, 0); /* the same element twice changes nothing, and the first of them counts */
-    if (BOOLS) {
+    const cr_dtype dtype = (cr_dtype)cr_pack_mine().dtype;
+    if (WIDTH == 1 && dtype == CR_BOOL) {
 #pragma unroll
         for (int j = 0; j < CR_PACK_VECTORS; j++)
             v[j] = make_uint4(cr_nonzero_bytes(v[j].x) >> 7, cr_nonzero_bytes(v[j].y) >> 7, cr_nonzero_bytes(v[j].z) >> 7,
                               cr_nonzero_bytes(v[j].w) >> 7);
     }
+    if (dtype == D || dtype == CR_BOOL) return;
+    const uint32_t odd = WIDTH == 1 ? 0x80808080u : WIDTH == 2 ? 0x80008000u : 0x80000000u, even = WIDTH == 8 ? 0 : odd;
+#pragma unroll
+    for (int j = 0; j < CR_PACK_VECTORS; j++) v[j] = make_uint4(v[j].x ^ even, v[j].y ^ odd, v[j].z ^ even, v[j].w ^ odd);
+}
+
+/* Floats of one byte as f8_e4m3, which has one NaN and the same order of numbers. */
+CR_DEVICE void cr_pack_one_nan(uint4 (&v)[CR_PACK_VECTORS]) {
+    if (cr_pack_mine().dtype != CR_F8_E5M2) return;
+    const uint32_t nan = 0x7f7f7f7fu;
+#pragma unroll
+    for (int j = 0; j < CR_PACK_VECTORS; j++) {
+        v[j].x |= cr_sign_bytes(cr_nan_bytes<CR_F8_E5M2>(v[j].x)) & nan;
+        v[j].y |= cr_sign_bytes(cr_nan_bytes<CR_F8_E5M2>(v[j].y)) & nan;
+        v[j].z |= cr_sign_bytes(cr_nan_bytes<CR_F8_E5M2>(v[j].z)) & nan;
+        v[j].w |= cr_sign_bytes(cr_nan_bytes<CR_F8_E5M2>(v[j].w)) & nan;
+    }
+}
+
+/* D: a float, f8_e4m3 for both of one byte, or the unsigned integer that stands for all of its width. */
+template <cr_dtype D>
+CR_DEVICE void cr_pack_extrema() {
+    constexpr unsigned WIDTH = cr_width(D);
+    constexpr bool FLOAT = cr_is_float(D);
+    typedef typename cr_best_types<D, false, false, WIDTH == 8>::rank rank;
+    uint4 v[CR_PACK_VECTORS];
+    cr_pack_load<WIDTH>(v, 0, true); /* the same element twice changes nothing, and the first of them counts */
+    if (!FLOAT) cr_pack_unsign<D>(v);
+    if (FLOAT && WIDTH == 1) cr_pack_one_nan(v);
     const uint32_t wants = cr_pack_mine().wants, nowhere = CR_PACK_NOWHERE;
     rank least = 0, most = 0; /* most: the key's complement */
     uint32_t least_at = nowhere, most_at = nowhere, nan_at = nowhere;
@@ -76,9 +102,7 @@ CR_DEVICE void cr_pack_extrema() {
 
 /* D stands for all types of its width that count alike. */
 template <cr_dtype D>
-CR_DEVICE void cr_pack_counts() {
-    uint4 v[CR_PACK_VECTORS];
-    cr_pack_load<cr_width(D), false>(v, 0);
+CR_DEVICE void cr_pack_counts(const uint4 (&v)[CR_PACK_VECTORS]) {
     cr_fold_counts<D> counts;
     counts.some_nonzero = counts.some_nans = 0;
     counts.nonzero = counts.nans = 0;
@@ -89,12 +113,11 @@ CR_DEVICE void cr_pack_counts() {
                    __reduce_add_sync(CR_EVERYONE, (uint32_t)counts.nans), 0, 0);
 }
 
-/* Of whole words; the elements within a word meet at the end. D: bool, or u8 … u64 by width. */
+/* Of whole words; the elements within a word meet at the end. D: bool, or u8 … u64 by width. What the unit lacks is its first element:
+ * the same again changes nothing but, by an odd number, what is odd. */
 template <cr_dtype D>
-CR_DEVICE void cr_pack_bits() {
+CR_DEVICE void cr_pack_bits(const uint4 (&v)[CR_PACK_VECTORS]) {
     constexpr unsigned WIDTH = cr_width(D);
-    uint4 v[CR_PACK_VECTORS];
-    cr_pack_load<WIDTH, true>(v, 0); /* the same element again changes nothing but, by an odd number, what is odd */
     const uint32_t first[2] = {cr_fold_bits<D>::word(v[0], 0), cr_fold_bits<D>::word(v[0], 1)};
     uint32_t all[2] = {UINT32_MAX, UINT32_MAX}, any[2] = {0, 0}, odd[2] = {0, 0};
 #pragma unroll

@@ -1,7 +1,7 @@
 /* pack: the kernel that folds many small arrays in one launch: a warp each.
  *
- * Every type and family has a function of its own, which is called and not inlined: the kernel stays small, and no function
- * pays for the registers of another. 64 registers let all warps of 4,096 units be on the GPU at once, each with all of its
+ * What has much code of its own has a function, which is called and not inlined: the kernel stays small, and no function pays for
+ * the registers of another. ptxas compiles each for both kernels here, in more than linear time, so they are few. 64 registers let all warps of 4,096 units be on the GPU at once, each with all of its
  * loads under way.
  * Thread: GPU; the launcher is called by the stream's thread. */
 #include "kernels/cuda/pack/prods.cuh"
@@ -9,22 +9,55 @@
 #include "kernels/cuda/pack/sums.cuh"
 #include "kernels/cuda/pack/linger.h"
 
+/* The unsigned integers of a width. */
+constexpr cr_dtype cr_pack_uint(unsigned width) { return width == 1 ? CR_U8 : width == 2 ? CR_U16 : width == 4 ? CR_U32 : CR_U64; }
+
+/* Whose extrema a type's are, once elements are made of that kind: see cr_pack_unsign and cr_pack_one_nan. */
+constexpr cr_dtype cr_pack_ranked(cr_dtype d) {
+    return !cr_is_float(d) ? cr_pack_uint(cr_width(d)) : cr_width(d) == 1 ? CR_F8_E4M3 : d;
+}
+
 template <class E, bool SQUARE> CR_CALLED void cr_call_float_sum() { cr_pack_sum<E, SQUARE>::fold(); }
-template <cr_dtype D, bool ABSOLUTE> CR_CALLED void cr_call_int_sum() {
-    cr_pack_int_sum<cr_sum_int<D, ABSOLUTE>, !ABSOLUTE && cr_is_signed(D)>();
-}
-template <cr_dtype D> CR_CALLED void cr_call_int_squares() {
-    cr_pack_int_sum<cr_sumsq_int<D>, false>();
-}
-template <cr_dtype D> CR_CALLED void cr_call_extrema() {
-    cr_pack_extrema<D == CR_BOOL ? CR_U8 : D, D == CR_BOOL>();
-}
-template <cr_dtype D> CR_CALLED void cr_call_counts() { cr_pack_counts<D>(); }
-template <cr_dtype D> CR_CALLED void cr_call_bits() { cr_pack_bits<D>(); }
-template <cr_dtype D> CR_CALLED void cr_call_int_prod() { cr_pack_int_prod<D>(); }
+template <cr_dtype D> CR_CALLED void cr_call_extrema() { cr_pack_extrema<D>(); }
+template <unsigned WIDTH> CR_CALLED void cr_call_int_prod() { cr_pack_int_prod<WIDTH>(); }
 template <cr_dtype D> CR_CALLED void cr_call_float_prod() { cr_pack_float_prod<D>(); }
 
-template <bool SQUARE, bool ABSOLUTE> CR_DEVICE void cr_pack_sum_of(uint32_t dtype) {
+template <cr_dtype D>
+CR_DEVICE void cr_pack_int_sums(const uint4 (&v)[CR_PACK_VECTORS], cr_family family) {
+    if (family == CR_FAMILY_SUMSQ) return cr_pack_int_sum<cr_sumsq_int<D>, false>(v);
+    if (family == CR_FAMILY_SUMABS && cr_is_signed(D)) return cr_pack_int_sum<cr_sum_int<D, true>, false>(v);
+    cr_pack_int_sum<cr_sum_int<D, false>, cr_is_signed(D)>(v);
+}
+
+/* What is short beside the load: counts, bits, and sums of integers. */
+template <unsigned WIDTH>
+CR_CALLED void cr_call_plain() {
+    constexpr cr_dtype U = cr_pack_uint(WIDTH);
+    const cr_dtype dtype = (cr_dtype)cr_pack_mine().dtype;
+    const cr_family family = (cr_family)cr_pack_mine().family;
+    uint4 v[CR_PACK_VECTORS];
+    cr_pack_load<WIDTH>(v, 0, family == CR_FAMILY_BITS);
+#define CASE(d) \
+    if (cr_width(d) == WIDTH && dtype == d) return cr_pack_counts<cr_width(d) == WIDTH ? d : U>(v);
+    CR_FLOAT_TYPES(CASE)
+#undef CASE
+    if (family == CR_FAMILY_COUNTS) return cr_pack_counts<U>(v);
+    if (family == CR_FAMILY_BITS) return WIDTH == 1 && dtype == CR_BOOL ? cr_pack_bits<WIDTH == 1 ? CR_BOOL : U>(v) : cr_pack_bits<U>(v);
+#define CASE(d) \
+    if (cr_width(d) == WIDTH && dtype == d) return cr_pack_int_sums<cr_width(d) == WIDTH ? d : U>(v, family);
+    CR_INTEGER_TYPES(CASE)
+#undef CASE
+}
+
+CR_DEVICE void cr_pack_plain_of(cr_dtype dtype) {
+    const unsigned width = cr_width(dtype);
+    if (width == 1) return cr_call_plain<1>();
+    if (width == 2) return cr_call_plain<2>();
+    if (width == 4) return cr_call_plain<4>();
+    cr_call_plain<8>();
+}
+
+template <bool SQUARE> CR_DEVICE void cr_pack_sum_of(cr_dtype dtype) {
     switch (dtype) {
         case CR_F8_E4M3:
             return cr_call_float_sum<cr_f8_e4m3, SQUARE>();
@@ -38,79 +71,38 @@ template <bool SQUARE, bool ABSOLUTE> CR_DEVICE void cr_pack_sum_of(uint32_t dty
             return cr_call_float_sum<cr_f32, SQUARE>();
         case CR_F64:
             return cr_call_float_sum<cr_f64, SQUARE>();
-#define CASE(d) \
-    case d:     \
-        return SQUARE ? cr_call_int_squares<d>() : cr_call_int_sum<d, ABSOLUTE && cr_is_signed(d)>();
-            CR_INTEGER_TYPES(CASE)
-#undef CASE
-    }
-}
-
-CR_DEVICE void cr_pack_counts_of(uint32_t dtype) {
-    switch (dtype) {
-        case CR_BOOL:
-        case CR_U8:
-        case CR_I8:
-            return cr_call_counts<CR_U8>();
-        case CR_U16:
-        case CR_I16:
-            return cr_call_counts<CR_U16>();
-        case CR_U32:
-        case CR_I32:
-            return cr_call_counts<CR_U32>();
-        case CR_U64:
-        case CR_I64:
-            return cr_call_counts<CR_U64>();
-#define CASE(d) \
-    case d:     \
-        return cr_call_counts<d>();
-            CR_FLOAT_TYPES(CASE)
-#undef CASE
-    }
-}
-
-CR_DEVICE void cr_pack_bits_of(uint32_t dtype) {
-    switch ((cr_dtype)dtype) {
-        case CR_BOOL:
-            return cr_call_bits<CR_BOOL>();
-        case CR_U8:
-        case CR_I8:
-            return cr_call_bits<CR_U8>();
-        case CR_U16:
-        case CR_I16:
-            return cr_call_bits<CR_U16>();
-        case CR_U32:
-        case CR_I32:
-            return cr_call_bits<CR_U32>();
-        case CR_U64:
-        case CR_I64:
-        case CR_DTYPE_NONE: // these and floats have no bit operations
+        case CR_DTYPE_NONE: // these have no sums
         case CR_I128:
         case CR_BIGINT:
         case CR_DIGEST:
 #define CASE(d) case d:
-            CR_FLOAT_TYPES(CASE)
+            CR_INTEGER_TYPES(CASE)
 #undef CASE
-            return cr_call_bits<CR_U64>();
+            return cr_pack_plain_of(dtype);
     }
 }
 
-CR_DEVICE void cr_pack_extrema_of(uint32_t dtype) {
+CR_DEVICE void cr_pack_extrema_of(cr_dtype dtype) {
     switch (dtype) {
 #define CASE(d) \
     case d:     \
-        return cr_call_extrema<d>();
+        return cr_call_extrema<cr_pack_ranked(d)>();
         CR_INTEGER_TYPES(CASE)
         CR_FLOAT_TYPES(CASE)
 #undef CASE
+        case CR_DTYPE_NONE: // these have none
+        case CR_I128:
+        case CR_BIGINT:
+        case CR_DIGEST:
+            return;
     }
 }
 
-CR_DEVICE void cr_pack_prod_of(uint32_t dtype) {
+CR_DEVICE void cr_pack_prod_of(cr_dtype dtype) {
     switch (dtype) {
 #define CASE(d) \
     case d:     \
-        return cr_call_int_prod<d>();
+        return cr_call_int_prod<cr_width(d)>();
         CR_INTEGER_TYPES(CASE)
 #undef CASE
 #define CASE(d) \
@@ -118,6 +110,11 @@ CR_DEVICE void cr_pack_prod_of(uint32_t dtype) {
         return cr_call_float_prod<d>();
         CR_FLOAT_TYPES(CASE)
 #undef CASE
+        case CR_DTYPE_NONE: // these have none
+        case CR_I128:
+        case CR_BIGINT:
+        case CR_DIGEST:
+            return;
     }
 }
 
@@ -147,29 +144,27 @@ CR_DEVICE void cr_see_the_host() {
 
 /* What a warp does about a unit, which is a cr_pack_unit. */
 CR_DEVICE void cr_pack_fold(const uint4 unit, uint64_t *found, uint64_t *more) {
-    const uint32_t dtype = unit.z >> 16 & 0xffu;
+    const cr_dtype dtype = (cr_dtype)(unit.z >> 16 & 0xffu);
     const cr_family family = (cr_family)(unit.z >> 24 & ((1u << CR_PACK_WANTS) - 1));
     const uint32_t wants = family == CR_FAMILY_EXTREMA ? unit.z >> (24 + CR_PACK_WANTS) : family == CR_FAMILY_SUMABS;
     if (cr_lane() == 0) {
         cr_pack_jobs[threadIdx.x / CR_WARP] = {(const uint8_t *)cr_pair(unit.x, unit.y), found, more + unit.w,
-                                                unit.z & 0xffffu, wants};
+                                                unit.z & 0xffffu, wants, (uint32_t)dtype, (uint32_t)family};
     }
     __syncwarp();
     switch (family) {
         case CR_FAMILY_SUM:
-            return cr_pack_sum_of<false, false>(dtype);
         case CR_FAMILY_SUMABS:
-            return cr_pack_sum_of<false, true>(dtype);
+            return cr_pack_sum_of<false>(dtype);
         case CR_FAMILY_SUMSQ:
-            return cr_pack_sum_of<true, false>(dtype);
+            return cr_pack_sum_of<true>(dtype);
         case CR_FAMILY_EXTREMA:
             return cr_pack_extrema_of(dtype);
         case CR_FAMILY_COUNTS:
-            return cr_pack_counts_of(dtype);
         case CR_FAMILY_BITS:
-            return cr_pack_bits_of(dtype);
+            return cr_pack_plain_of(dtype);
         case CR_FAMILY_PROD:
-            cr_pack_prod_of(dtype);
+            return cr_pack_prod_of(dtype);
         case CR_FAMILY_DIGEST: /* no unit is, nor of those below: see cr_fold_takes */
 #define CR_SUM(symbol, power, sign)
 #define CR_SUM_BY_POWERS(symbol, power, sign) case CR_FAMILY_##symbol:

@@ -11,21 +11,21 @@
 #define CURED_KERNELS_CUDA_PACK_PRODS_CUH
 
 #include "kernels/cuda/fold/float_prod.cuh"
-#include "kernels/cuda/fold/int_prod.cuh"
 #include "kernels/cuda/pack/sums.cuh"
 
 enum { CR_PACK_LISTED = 32 };
 
-template <cr_dtype D>
+template <unsigned WIDTH>
 CR_DEVICE void cr_pack_int_prod() {
-    constexpr unsigned WIDTH = cr_width(D), LANES = CR_GPU_VECTOR / WIDTH;
-    typedef cr_fold_int_prod<D> ints;
+    constexpr unsigned LANES = CR_GPU_VECTOR / WIDTH, SPARE = 64 - 8 * WIDTH;
+    const cr_dtype dtype = (cr_dtype)cr_pack_mine().dtype;
+    const bool bools = dtype == CR_BOOL, has_sign = cr_is_signed(dtype);
     uint64_t *mine = (uint64_t *)cr_pack_room[threadIdx.x / CR_WARP];
     uint32_t *listed = &cr_pack_room[threadIdx.x / CR_WARP][2 * CR_PACK_LISTED];
     if (cr_lane() == 0) *listed = 0;
     __syncwarp();
     uint4 v[CR_PACK_VECTORS];
-    cr_pack_load<WIDTH, false>(v, 1);
+    cr_pack_load<WIDTH>(v, 1, false);
     uint64_t wrap = 1, magnitude = 1;
     uint32_t zeros = 0, signs = 0;
 #pragma unroll
@@ -33,8 +33,10 @@ CR_DEVICE void cr_pack_int_prod() {
 #pragma unroll 1
         for (unsigned e = 0; e < LANES; e++) {
             /* The element is shifted out of the vector: an index would put it into memory. */
-            const uint64_t x = ints::extend(cr_element<WIDTH>(v[j], 0));
-            const uint64_t factor = cr_is_signed(D) && (int64_t)x < 0 ? 0 - x : x;
+            uint64_t x = cr_element<WIDTH>(v[j], 0);
+            if (has_sign) x = (uint64_t)((int64_t)(x << SPARE) >> SPARE);
+            const bool negative = has_sign && (int64_t)x < 0;
+            const uint64_t factor = negative ? 0 - x : x;
             if (WIDTH == 8) v[j] = make_uint4(v[j].z, v[j].w, 0, 0);
             if (WIDTH == 4) v[j] = make_uint4(v[j].y, v[j].z, v[j].w, 0);
             if (WIDTH < 4) {
@@ -45,8 +47,8 @@ CR_DEVICE void cr_pack_int_prod() {
             }
             wrap *= x;
             zeros += x == 0;
-            signs ^= (uint32_t)(cr_is_signed(D) && (int64_t)x < 0);
-            if (D == CR_BOOL || factor <= 1) continue;
+            signs ^= (uint32_t)negative;
+            if (bools || factor <= 1) continue;
             if (__umul64hi(magnitude, factor) == 0) {
                 magnitude *= factor;
                 continue;

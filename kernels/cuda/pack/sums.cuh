@@ -13,16 +13,16 @@
 #include "kernels/cuda/thread/float.cuh"
 
 /* Σ by digits. COPIES of each digit lie side by side, as room allows, so that equal exponents collide less. */
-template <class E, int KIND>
+template <class E, bool SQUARE>
 struct cr_pack_digits {
-    static constexpr bool SQUARE = KIND == CR_SUM_SQUARE;
     static constexpr uint32_t LIMBS = SQUARE ? E::SQUARE_LIMBS : E::SUM_LIMBS;
     static constexpr uint32_t DIGITS = 2 * LIMBS, COPIES = DIGITS <= 34 ? 8 : DIGITS <= 68 ? 4 : DIGITS <= 136 ? 2 : 1;
     static constexpr int PARTS = ((SQUARE ? 2 : 1) * (E::MANTISSA + 1) + 15 + 15) / 16;
     static constexpr uint32_t RAISE = E::MANTISSA == 7 ? 16 : 0; /* bfloat16 is summed on float32's grid */
     static_assert(DIGITS * COPIES <= CR_PACK_DIGITS, "the digits need more room");
 
-    CR_DEVICE static void element(uint32_t *digits, uint64_t bits, uint32_t (&special)[3]) {
+    /* signs: negative elements are subtracted. */
+    CR_DEVICE static void element(uint32_t *digits, uint64_t bits, bool signs, uint32_t (&special)[3]) {
         const uint64_t fraction = bits & ((1ull << E::MANTISSA) - 1);
         const uint32_t field = (uint32_t)(bits >> E::MANTISSA) & E::TOP;
         const bool negative = bits >> (8 * E::SIZE - 1) & 1;
@@ -48,7 +48,17 @@ struct cr_pack_digits {
 #pragma unroll
         for (int i = 0; i < PARTS; i++) {
             const uint32_t part = (uint32_t)(i < 4 ? low >> 16 * i : high >> 16 * (i - 4)) & 0xffffu;
-            if (part != 0) atomicAdd(to + i * COPIES, KIND == CR_SUM_PLAIN && negative ? 0u - part : part);
+            if (part != 0) atomicAdd(to + i * COPIES, signs && negative ? 0u - part : part);
+        }
+    }
+    /* Of short elements the code stands once for a word: the next is shifted down, an index would put it into memory. */
+    CR_DEVICE static void elements(uint32_t *digits, uint4 v, bool signs, uint32_t (&special)[3]) {
+        constexpr unsigned PART = E::SIZE < 4 ? 4 : CR_GPU_VECTOR;
+#pragma unroll 1
+        for (unsigned at = 0; at < CR_GPU_VECTOR; at += PART) {
+#pragma unroll
+            for (unsigned e = 0; e < PART / E::SIZE; e++) element(digits, cr_element<E::SIZE>(v, e), signs, special);
+            v = make_uint4(v.y, v.z, v.w, 0);
         }
     }
     CR_DEVICE static uint4 vector(const uint8_t *data, uint32_t bytes, uint32_t number) {
@@ -60,6 +70,7 @@ struct cr_pack_digits {
     CR_DEVICE static void fold() {
         const uint8_t *const data = cr_pack_mine().data;
         const uint32_t bytes = cr_pack_mine().n * E::SIZE;
+        const bool signs = !SQUARE && cr_pack_mine().wants == 0;
         uint32_t *digits = cr_pack_room[threadIdx.x / CR_WARP], special[3] = {0, 0, 0};
         for (uint32_t i = cr_lane(); i < DIGITS * COPIES; i += CR_WARP) digits[i] = 0;
         __syncwarp();
@@ -69,8 +80,7 @@ struct cr_pack_digits {
             const uint4 v = next;
             if (j < CR_PACK_VECTORS) next = vector(data, bytes, j * CR_WARP + cr_lane());
             if (j == 0) continue;
-#pragma unroll
-            for (unsigned e = 0; e < CR_GPU_VECTOR / E::SIZE; e++) element(digits, cr_element<E::SIZE>(v, e), special);
+            elements(digits, v, signs, special);
         }
         __syncwarp();
         uint64_t *const more = cr_pack_mine().more;
@@ -93,9 +103,9 @@ struct cr_pack_digits {
     }
 };
 
-template <class E, int KIND>
+template <class E, bool SQUARE>
 CR_CALLED void cr_call_digits() {
-    cr_pack_digits<E, KIND>::fold();
+    cr_pack_digits<E, SQUARE>::fold();
 }
 
 template <class E, bool SQUARE>
@@ -160,7 +170,7 @@ struct cr_pack_sum {
     }
     CR_DEVICE static void fold() {
         uint4 v[CR_PACK_VECTORS];
-        cr_pack_load<E::SIZE, false>(v, 0);
+        cr_pack_load<E::SIZE>(v, 0, false);
         const bool magnitudes = !SQUARE && cr_pack_mine().wants != 0;
         if (magnitudes) clear_signs(v);
         cr_span seen = {0, ~0u};
@@ -173,18 +183,14 @@ struct cr_pack_sum {
         } else if (LEVELS < 3 && !E::ONE_WINDOW && __all_sync(CR_EVERYONE, Window::inside(seen, Window::bounds(a, 1)))) {
             fits<LEVELS < 3 ? LEVELS + 1 : LEVELS>(v, a);
         } else {
-            if (SQUARE) cr_call_digits<E, CR_SUM_SQUARE>();
-            else if (magnitudes) cr_call_digits<E, CR_SUM_ABSOLUTE>();
-            else cr_call_digits<E, CR_SUM_PLAIN>();
+            cr_call_digits<E, SQUARE>();
         }
     }
 };
 
 /* Integers: see fold/int_sums.cuh. R: cr_sum_int or cr_sumsq_int. */
 template <class R, bool SIGN>
-CR_DEVICE void cr_pack_int_sum() {
-    uint4 v[CR_PACK_VECTORS];
-    cr_pack_load<R::WIDTH, false>(v, 0);
+CR_DEVICE void cr_pack_int_sum(const uint4 (&v)[CR_PACK_VECTORS]) {
     R run;
     run.begin();
 #pragma unroll

@@ -23,6 +23,7 @@ struct cr_pack_job {
     const uint8_t *data;
     uint64_t *found, *more;
     uint32_t n, wants; /* wants: of the extrema; of a sum, not 0: of the magnitudes */
+    uint32_t dtype, family;
 };
 __shared__ cr_pack_job cr_pack_jobs[CR_PACK_WARPS];
 
@@ -88,9 +89,9 @@ CR_DEVICE void cr_pack_load_shifted(uint4 (&v)[CR_PACK_VECTORS], const uint4 *fr
     }
 }
 
-/* The unit; elements that it lacks are `fill`, or with FIRST its first one. */
-template <unsigned WIDTH, bool FIRST>
-CR_DEVICE void cr_pack_load(uint4 (&v)[CR_PACK_VECTORS], uint64_t fill) {
+/* The unit; elements that it lacks are `fill`, or its first one when `first` is so. */
+template <unsigned WIDTH>
+CR_DEVICE void cr_pack_load(uint4 (&v)[CR_PACK_VECTORS], uint64_t fill, bool first) {
     const uint8_t *const data = cr_pack_mine().data;
     const uint32_t bytes = cr_pack_mine().n * WIDTH, shift = (uint32_t)((uintptr_t)data % CR_GPU_VECTOR);
     const uint4 *from = (const uint4 *)(data - shift) + cr_lane();
@@ -99,7 +100,7 @@ CR_DEVICE void cr_pack_load(uint4 (&v)[CR_PACK_VECTORS], uint64_t fill) {
         for (unsigned j = 0; j < CR_PACK_VECTORS; j++) v[j] = from[j * CR_WARP];
         return;
     }
-    if (FIRST) fill = cr_pack_one<WIDTH>(data, (uintptr_t)data % WIDTH == 0);
+    if (first) fill = cr_pack_one<WIDTH>(data, (uintptr_t)data % WIDTH == 0);
     const uint4 nothing = cr_pack_repeat<WIDTH>(fill);
     /* The vectors at the ends: the last, what the one before it would read beyond, and the first. */
     const uint32_t last = (bytes - 1) / CR_GPU_VECTOR, none = UINT32_MAX;
