@@ -4,7 +4,6 @@
 // CUB has had both since CCCL 3.2. CUDA 13.0 brings 3.0; CURED_CCCL of CMake names newer headers.
 //
 // Thread: main. Owner: the caller owns temp, in and out, all device memory.
-#include <cub/device/device_reduce.cuh>
 #include <cub/version.cuh>
 
 #include "bench/kernels_peer.h"
@@ -15,6 +14,7 @@
 extern "C" int bench_cub_version(void) { return CCCL_VERSION; }
 
 #if CCCL_VERSION >= 3002000
+#include <cub/device/device_reduce.cuh>
 #include <cuda/memory_resource>
 #include <cuda/std/execution>
 #include <cuda/stream_ref>
