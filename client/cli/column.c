@@ -1,7 +1,8 @@
 /* column: --text: from a file's name to a call that is done with the numbers of a column, which are streamed as i64 or f64.
  *
- * Whether a column has integers alone is known at its end. Until a decimal comes, its numbers go to two calls: as i64 to one and rounded
- * to f64 to the other, and the one that they turn out not to be is given up. So a pipe, too, is read once, and in bounded memory.
+ * Whether a column has integers alone is known at its end. Until a decimal comes, its numbers go to a call as i64. A file is then read
+ * again from its start, for a call of f64. A pipe comes once, so until then its numbers go to both calls, and the one that they turn out
+ * not to be is given up: in bounded memory, too.
  *
  * Thread: one. Owner: the descriptor, the reader and the calls live inside cli_reduce_text. */
 #include <errno.h>
@@ -24,7 +25,8 @@ typedef struct column {
     const char *name; /* of the file, for sentences */
     int fd;
     text *reader;
-    bool begun;
+    off_t start; /* where a file is read from, again if need be; -1: what is read comes once */
+    bool begun, again;
     cured_call *calls[SIDES];  /* NULL: not begun, or given up */
     cured_error errors[SIDES]; /* why one could not begin */
 } column;
@@ -109,9 +111,11 @@ static void begin_call(column *c, int side, const cured_options *options) {
 /* Begins what the first values may go to. One that cannot begin may yet be the one that is given up: bits are of integers alone. */
 static void begin_calls(column *c, bool whole) {
     cured_options options = c->o->call;
-    if (whole) begin_call(c, INTEGERS, &options);
-    cli_progress_begin(c->o, c->name, &options);
-    if (c->o->dtype != CURED_I64) begin_call(c, REALS, &options);
+    const bool once = c->start >= 0;
+    if (once) cli_progress_begin(c->o, c->name, &options);
+    if (whole && !c->again) begin_call(c, INTEGERS, &options);
+    if (!once) cli_progress_begin(c->o, c->name, &options);
+    if (c->o->dtype != CURED_I64 && (!once || c->calls[INTEGERS] == NULL)) begin_call(c, REALS, &options);
     c->begun = true;
 }
 
@@ -127,12 +131,30 @@ static void give(column *c, const text_values *v) {
         if (is_open(c, side)) cured_stream_drain(c->calls[side], NULL);
 }
 
+/* A file that turns out to have decimals, whose integers went to no call of f64: it is read again. */
+static bool turns(const column *c, const text_values *v) {
+    return c->start >= 0 && c->begun && !c->again && !v->whole && c->calls[INTEGERS] != NULL;
+}
+
+static int rewind_to_reals(column *c, const text_format *f) {
+    let_end(c, INTEGERS);
+    text_end(c->reader);
+    c->reader = text_begin(f);
+    c->begun = false;
+    c->again = true;
+    if (c->reader == NULL) return cli_fail(EXIT_IO, "out of memory");
+    if (lseek(c->fd, c->start, SEEK_SET) != c->start)
+        return cli_fail(EXIT_IO, "cannot read %s again: %s", c->name, strerror(errno));
+    return EXIT_OK;
+}
+
 /* Reads to the end, or until every call is done, because it failed. *whole: what the column is. */
-static int pump(column *c, bool *whole) {
+static int pump(column *c, const text_format *f, bool *whole) {
     const format *other = NULL; /* that the file is of */
     text_values values = {.whole = true};
     bool first = true;
-    for (size_t most, n = 1; n != 0; first = false) {
+    int code = EXIT_OK;
+    for (size_t most, n = 1; n != 0 && code == EXIT_OK; first = false) {
         cured_error error;
         uint8_t *to = text_room(c->reader, &most);
         ssize_t got;
@@ -145,12 +167,17 @@ static int pump(column *c, bool *whole) {
         if (status != CURED_OK && other != NULL && other != format_text())
             return cli_fail(EXIT_DATA, "%s is %s, not text: %s", c->name, other->what, other->advice);
         if (status != CURED_OK) return cli_fail(EXIT_DATA, "%s: %s", c->name, error.text);
+        if (turns(c, &values)) {
+            code = rewind_to_reals(c, f);
+            n = 1; /* it goes on from the start */
+            continue;
+        }
         if (values.count == 0 && n != 0) continue;
         give(c, &values);
         if (!is_open(c, INTEGERS) && !is_open(c, REALS)) break;
     }
-    *whole = values.whole;
-    return EXIT_OK;
+    *whole = values.whole && !c->again;
+    return code;
 }
 
 /* Waits for the call that the column is for; it is the caller's then. */
@@ -168,7 +195,7 @@ static int finish(column *c, bool whole, cured_call **call) {
 
 int cli_reduce_text(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count, cured_call **call,
                     cured_dtype *dtype) {
-    column c = {.o = o, .conn = conn, .ops = ops, .op_count = op_count, .fd = -1};
+    column c = {.o = o, .conn = conn, .ops = ops, .op_count = op_count, .fd = -1, .start = -1};
     text_format f;
     struct stat st;
     bool archive, whole = false;
@@ -178,7 +205,8 @@ int cli_reduce_text(const cli_options *o, cured_conn *conn, const cured_op *ops,
     if (code == EXIT_OK && archive)
         code = cli_fail(EXIT_USAGE, "%s is an array of an archive: --text reads files of text", c.name);
     if (code == EXIT_OK && (c.reader = text_begin(&f)) == NULL) code = cli_fail(EXIT_IO, "out of memory");
-    if (code == EXIT_OK) code = pump(&c, &whole);
+    if (code == EXIT_OK && S_ISREG(st.st_mode)) c.start = lseek(c.fd, 0, SEEK_CUR);
+    if (code == EXIT_OK) code = pump(&c, &f, &whole);
     if (code == EXIT_OK) code = finish(&c, whole, call);
     cli_progress_clear();
     *dtype = whole ? CURED_I64 : CURED_F64;

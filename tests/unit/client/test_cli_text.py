@@ -81,6 +81,29 @@ class Text(CliTest):
         self.assertIn("no column is named 'q'", self.sum("", "--header", "--column", "q", code=65))
         self.assertIn("--header passes over", self.sum("price\n1\n", code=65))
 
+    def test_how_often_it_is_sent(self):
+        """Of a file one call has all numbers, of a pipe two until a decimal comes. A decimal behind many integers turns both to f64."""
+        def requests():
+            return sum(int(row["count"]) for row in json.loads(self.client("stats", "--json").out)["requests"] if row["method"] == "reduce")
+        integers = b"".join(b"%d\n" % (2**53 + 1) for _ in range(60000))  # of several blocks
+        for text, answer, sent in ((integers, str(60000 * (2**53 + 1)), 1), (integers + b"0.5\n", repr(float(60000 * 2**53) + 0.5), 2),
+                                   (b"0.5\n" + integers, repr(float(60000 * 2**53) + 0.5), 1), (b"1\n2\n", "3", 1), (b"", "0", 1)):
+            file = self.write("often.txt", text)
+            before = requests()
+            self.assertEqual(answer + "\n", self.client("sum", "--text", file).out)
+            self.assertEqual(sent, requests() - before, text[:9])
+            self.assertEqual(answer + "\n", self.client("sum", "--text", "-", data=text).out)
+        for more in (("--dtype", "i64"), ()):  # an error behind the first blocks names its line in both readings
+            result = self.client("sum", "--text", self.write("bad.txt", integers + b"0.5\nx\n"), *more, code=65)
+            self.assertIn("line 60001: '0.5' is no integer" if more else "line 60002: 'x' is no number", result.err)
+        rest = self.write("rest.txt", b"header\n" + integers + b"0.5\n")  # standard input that is a file, from where it stands
+        with open(rest, "rb", buffering=0) as file:
+            file.seek(7)
+            run = subprocess.run([CLIENT, "sum", "--text", "-", "--connect", self.unix], stdin=file, capture_output=True, env=ENVIRONMENT, check=False)
+        self.assertEqual((repr(float(60000 * 2**53) + 0.5) + "\n").encode(), run.stdout, run.stderr)
+        self.assertEqual(str((2**53 + 1) & 0) + "\n", self.client("bit_xor", "--text", self.write("x.txt", integers)).out)
+        self.client("bit_xor", "--text", self.write("x.txt", integers + b"0.5\n"), code=65)
+
     def test_lines_of_any_length(self):
         long = "y" * 3000000
         self.assertEqual("7", self.sum("%s,1,%s\n%s,2\n\"%s\n\"\"%s\",%s4 \n" % (long, long, long, long, long, " " * 1000000),
