@@ -373,6 +373,41 @@ class Here(Either):
                 with self.assertRaisesRegex(TypeError, "reduced in this process"):
                     client.dot(s, t)
 
+    def test_arrow_columns(self):
+        """Behind the event of their producer, whose stream the legacy one does not wait for; with nulls, at any bit."""
+        torch = self.torch()
+        from arrow_producer import Node, OfArray, OfDevice, OfDevices
+
+        class There(Node):
+            def array(self):
+                array = super().array()
+                if not hasattr(self, "there"):
+                    self.there = [None if buffer is None else torch.from_numpy(buffer.copy()).cuda() for buffer in self.buffers]
+                for i, tensor in enumerate(self.there):
+                    array.addresses[i] = None if tensor is None else tensor.data_ptr()
+                return array
+        r = numpy.random.default_rng(8)
+        plain, under = "sum,mean,min,argmax,count,std,digest,median", "sum,mean,norm1,min,max,argmin,argmax,count,count_nonzero"
+        for dtype in ("f2", "f4", "f8", "i4", "i8", "u1"):
+            a, mask = (r.standard_normal(30_000) * 50).astype(dtype), r.random(30_000) < 0.3
+            for missing, ops, offset in ((None, plain, 0), (None, plain, 7), (mask, under, 0), (mask, under, 13)):
+                wanted, got = (cured.reduce(x, ops) for x in (OfArray(Node(a, missing, offset)), OfDevice(There(a, missing, offset), 2)))
+                for op in ops.split(","):
+                    self.assert_same(wanted[op], got[op], (op, dtype, offset))
+                self.assert_same(cured.sum(OfArray(Node(a, missing))), cured.sum(OfDevices([There(a[:999], None if missing is None else missing[:999]),
+                                                                                           There(a[999:], None if missing is None else missing[999:])])))
+        true, side, event = torch.arange(1_000_000, device="cuda", dtype=torch.float64), torch.cuda.Stream(), torch.cuda.Event()
+        node = There(numpy.zeros(1_000_000))
+        node.array()
+        self.assertEqual(0.0, cured.sum(OfDevice(node, 2)))
+        torch.cuda.synchronize()
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(500_000_000)
+            node.there[1].copy_(true)
+            event.record()
+        self.assertEqual(499_999_500_000.0, cured.sum(OfDevice(node, 2, event.cuda_event)))
+        torch.cuda.synchronize()
+
     def test_by_key(self):
         r = numpy.random.default_rng(6)
         floats, ints = "sum,mean,norm1,norm2,var,std,min,max,norminf,count_nonzero", "sum,mean,norm1,min,max,norminf,count"
