@@ -223,6 +223,8 @@ static bool take_mask(cr_py_input *in, const char *data, int ndim, const Py_ssiz
     return true;
 }
 
+static const char mask_of_cuda[] = "where: the mask of a CUDA tensor is a bool tensor on the same GPU";
+
 /* A mask in the memory of the array's GPU, whose elements lie as the array's. */
 static int take_mask_cuda(cr_py_input *in, const cr_py_input *mask, bool keeps) {
     bool alike = mask->ndim == in->ndim;
@@ -234,7 +236,7 @@ static int take_mask_cuda(cr_py_input *in, const cr_py_input *mask, bool keeps) 
     }
     const char *why = NULL;
     if (mask->kind != CR_PY_CUDA || mask->dtype != CURED_BOOL)
-        why = "where: the mask of a CUDA tensor is a bool tensor on the same GPU";
+        why = mask_of_cuda;
     else if (!alike)
         why = "where: the mask of a CUDA tensor has its shape and its strides: pass mask.expand_as(t).contiguous()";
     else if (mask->stream != in->stream)
@@ -290,14 +292,16 @@ bool cr_py_input_mask(cr_py_input *in, PyObject *mask, bool keeps) {
         return false;
     }
     if (mask == Py_False && !cuda) return take_mask(in, none, 0, NULL, NULL, keeps);
-    if (cuda && (mask == Py_False || PyObject_CheckBuffer(mask))) {
-        PyErr_SetString(PyExc_TypeError, "where: the mask of a CUDA tensor is a bool tensor on the same GPU");
+    if (cuda && mask == Py_False) {
+        PyErr_SetString(PyExc_TypeError, mask_of_cuda);
         return false;
     }
     PyObject *array = mask_array(mask);
     if (array == NULL) return false;
-    const int taken =
-        PyObject_CheckBuffer(array) && !cuda ? take_mask_buffer(in, array, keeps) : take_mask_tensor(in, array, keeps);
+    /* CuPy's arrays have buffers, too, which they refuse on most machines. */
+    const bool has_buffer = PyObject_CheckBuffer(array);
+    const int taken = has_buffer && !cuda ? take_mask_buffer(in, array, keeps) : take_mask_tensor(in, array, keeps);
+    if (taken == 0 && has_buffer && cuda && !PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, mask_of_cuda);
     if (taken == 0 && !PyErr_Occurred()) refuse_mask(mask);
     Py_DECREF(array); /* the buffer holds it */
     return taken == 1;

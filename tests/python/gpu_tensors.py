@@ -110,6 +110,7 @@ class Tensors(Either):
                 flat = a.reshape(-1)
                 borders = numpy.sort(r.integers(0, len(flat), 2000))
                 self.assertEqual(cured.digest(flat, offsets=borders).tobytes(), cured.digest(make(flat), offsets=borders).tobytes(), dtype)
+                borders = numpy.unique(borders)  # max of no elements has no value, which is told otherwise
                 self.assertEqual(repr(cured.reduce(flat, "digest,max", offsets=borders)), repr(cured.reduce(make(flat), "digest,max", offsets=borders)), dtype)
 
     def test_bfloat16(self):

@@ -36,6 +36,10 @@ def masks(shape, seed=1):
     yield "none", numpy.zeros(shape, bool)
 
 
+class Buffered(Tensor, ctypes.c_longdouble):
+    """As CuPy's arrays: they have a buffer, too, from which nothing is taken."""
+
+
 def there(more):
     """Arrays among the arguments, on the GPU."""
     return {name: Tensor(value) if isinstance(value, numpy.ndarray) else value for name, value in more.items()}
@@ -224,6 +228,17 @@ class Cells(Case):
             for x, y in ((only, m), (Tensor(only), Tensor(m))):
                 with self.assertRaisesRegex((TypeError, ValueError, NotImplementedError, cured.Error), words, msg=(ops, more)):
                     cured.partial(x, ops, where=y, **more)
+
+    def test_masks_that_have_a_buffer_too(self):
+        a, keep, keys = array("f4"), numpy.arange(N) % 3 == 0, numpy.arange(N, dtype="i4") % 7
+        of = {"": {}, "keys": {"keys": keys}, "offsets": {"offsets": OFFSETS}}
+        for what, more in of.items():
+            wanted = outcome(lambda: cured.reduce(a, "sum,max", where=keep, **more))
+            self.assertEqual(wanted, outcome(lambda: cured.reduce(Tensor(a), "sum,max", where=Buffered(keep), **there(more))), what)
+        self.assertEqual(bytes(cured.partial(a, "sum", keys=keys, where=keep)), bytes(cured.partial(Tensor(a), "sum", keys=Tensor(keys), where=Buffered(keep))))
+        for mask in (keep, keep.tobytes(), memoryview(keep)):
+            with self.assertRaisesRegex(TypeError, "where: .*bool tensor on the same GPU"):
+                cured.sum(Tensor(a), where=mask)
 
     def test_views(self):
         a, m = array("f4"), next(masks(N))[1]
