@@ -13,20 +13,13 @@
 #include "kernels/core/axis.h"
 #include "kernels/core/widen.h"
 
-static cr_finish_opts finish_of(const cr_py_request *r) {
-    return (cr_finish_opts){.nan = (cr_nan_policy)r->options.nan,
-                            .overflow = (cr_overflow)r->options.overflow,
-                            .result_dtype = (cr_dtype)r->options.result_dtype,
-                            .ddof = r->options.ddof};
-}
-
 bool cr_py_cuda_wanted(const cr_py_request *r) {
     return r->input.kind == CR_PY_CUDA && r->client == NULL && r->async == NULL;
 }
 
 /* Answers in a tensor say nothing of those that have no value, so where some may have none they come by the host, which does. */
 bool cr_py_cuda_may_place(const cr_py_request *r) {
-    const cr_finish_opts opts = finish_of(r);
+    const cr_finish_opts opts = cr_py_finish_of(r);
     if (cr_py_order_asked(r)) return false; /* no kernel finishes by rank */
     if (r->input.is_lent) return false;
     const bool may_be_empty = r->input.is_masked || r->keys != NULL || r->offsets != NULL;
@@ -166,29 +159,42 @@ static PyObject *run_whole(cr_py_request *r, const cured_cuda_ask *ask) {
     return run_values(r, ask);
 }
 
+/* One op of an ask, with what it takes of the options: who asks for several gives each its own. Without the GIL. */
+static cured_status reduce_alone(const cr_py_request *r, const cured_cuda_ask *ask, cured_op op, void **values,
+                                 cured_error *error) {
+    const cr_finish_opts all = cr_py_finish_of(r);
+    const cr_finish_opts share = cr_finish_share((cr_op)op, (cr_dtype)r->input.dtype, &all, NULL);
+    cured_options options = *ask->options;
+    cured_cuda_ask one = *ask;
+    options.overflow = (cured_overflow)share.overflow;
+    options.result_dtype = (cured_dtype)share.result_dtype;
+    options.ddof = share.ddof;
+    one.options = &options;
+    one.ops = &op;
+    one.op_count = 1;
+    PyThreadState *thread = PyEval_SaveThread();
+    const cured_status status = cured_cuda_reduce_axis(&one, values, error);
+    PyEval_RestoreThread(thread);
+    return status;
+}
+
 /* The answers that tell where there are only NaNs: an op's own; those of min for a range, which is a NaN of infinities, too. To be freed
  * unless they are the op's own; NULL with an exception. */
 static void *telling(const cr_py_request *r, const cured_cuda_ask *ask, size_t i, uint64_t count, cr_op *op) {
     const cured_op least = (cured_op)cr_op_of_term(CR_TERM_LEAST);
-    cured_cuda_ask one = *ask;
     cured_error error;
     if (cr_op_term((cr_op)r->ops[i]) != CR_TERM_RANGE) return r->pointers[i];
     void *values = PyMem_Calloc(count + 1, cr_dtype_size((cr_dtype)r->input.dtype));
     if (values == NULL) return PyErr_NoMemory();
     *op = (cr_op)least;
-    one.ops = &least;
-    one.op_count = 1;
-    PyThreadState *thread = PyEval_SaveThread();
-    const cured_status status = cured_cuda_reduce_axis(&one, &values, &error);
-    PyEval_RestoreThread(thread);
-    if (status == CURED_OK) return values;
+    if (reduce_alone(r, ask, least, &values, &error) == CURED_OK) return values;
     PyMem_Free(values);
     return failed(&error);
 }
 
 /* Why an op's answers of only NaNs, which are skipped, are not there; false with an exception. */
 static bool note_lacking(cr_py_request *r, const cured_cuda_ask *ask, size_t i) {
-    const cr_finish_opts opts = finish_of(r);
+    const cr_finish_opts opts = cr_py_finish_of(r);
     const bool some = r->offsets != NULL || r->keys != NULL || r->input.is_masked; /* elements are an output's */
     const uint64_t n = r->offsets != NULL ? r->plan.count : r->plan.axis.n,
                    count = r->offsets != NULL ? r->segments.count - 1 : r->plan.axis.outer * r->plan.axis.inner;
@@ -217,13 +223,8 @@ static bool note_lacking(cr_py_request *r, const cured_cuda_ask *ask, size_t i) 
 /* Each op by itself, since one has answers that do not fit: those of the others are there. */
 static bool run_one_by_one(cr_py_request *r, const cured_cuda_ask *ask) {
     for (size_t i = 0; i < r->op_count; i++) {
-        cured_cuda_ask one = *ask;
         cured_error error;
-        one.ops = &r->ops[i];
-        one.op_count = 1;
-        PyThreadState *thread = PyEval_SaveThread();
-        const cured_status status = cured_cuda_reduce_axis(&one, &r->pointers[i], &error);
-        PyEval_RestoreThread(thread);
+        const cured_status status = reduce_alone(r, ask, r->ops[i], &r->pointers[i], &error);
         if (status == CURED_OK) continue;
         cr_py_raise(&error);
         if (status != CURED_OUT_OF_RANGE && status != CURED_INVALID_ARGUMENT) return false;
@@ -235,7 +236,7 @@ static bool run_one_by_one(cr_py_request *r, const cured_cuda_ask *ask) {
 /* An output without a value, which fails its op alone: not a key outside or a wrong offset. */
 static bool is_lacking(const cr_py_request *r, const cured_error *error) {
     if (error->code != CURED_INVALID_ARGUMENT) return error->code == CURED_OUT_OF_RANGE;
-    if (r->offsets == NULL && r->keys == NULL && r->op_count > 1) return true;
+    if (r->offsets == NULL && r->keys == NULL && r->op_count > 1 && r->plan.axis.n == 0) return true;
     return strncmp(error->text, "output ", 7) == 0;
 }
 
@@ -408,7 +409,7 @@ static int enqueue_list(const tensor_list *list, cr_py_request *r, const cured_c
     const cr_dtype dtype = (cr_dtype)list->arrays[0].dtype;
     cured_error error;
     r->options.result_dtype = out->dtype;
-    const cr_finish_opts opts = finish_of(r), share = cr_finish_share(op, dtype, &opts, NULL);
+    const cr_finish_opts opts = cr_py_finish_of(r), share = cr_finish_share(op, dtype, &opts, NULL);
     if (cr_axis_dtype(op, dtype, &share) != (cr_dtype)out->dtype) return 0;
     r->options.result_dtype = (cured_dtype)share.result_dtype;
     const cured_cuda_ask ask = cr_py_cuda_ask_of_list(list, r, &r->options);

@@ -51,6 +51,14 @@ void cr_py_cuda_end_list(cr_py_tensor_list *list);
 cured_cuda_ask cr_py_cuda_ask_of_list(const cr_py_tensor_list *list, const cr_py_request *r,
                                       const cured_options *options);
 
+/* What the request says of how ops are finished. */
+static inline cr_finish_opts cr_py_finish_of(const cr_py_request *r) {
+    return (cr_finish_opts){.nan = (cr_nan_policy)r->options.nan,
+                            .overflow = (cr_overflow)r->options.overflow,
+                            .result_dtype = (cr_dtype)r->options.result_dtype,
+                            .ddof = r->options.ddof};
+}
+
 /* by_key.c: the partial by key that is asked. */
 PyObject *cr_py_cuda_partial_by_key(const cured_cuda_ask *ask);
 

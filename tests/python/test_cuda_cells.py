@@ -133,6 +133,24 @@ class Cells(Case):
                 self.same(a, ops, where=numpy.arange(50) % 2 == 0, **more)
                 self.same(a, ops, offsets=numpy.array([0, 20, 50]), **more)
 
+    def test_options_of_some_ops(self):
+        """Options that one op takes, beside an op that has no value somewhere: the others have their answers, digests, too. What a digest
+        does not take refuses the call."""
+        hole, m = numpy.array([0, 50, 50, N]), numpy.arange(N) % 9 != 1
+        ways = ({"offsets": hole}, {"keys": numpy.zeros(N, "i4"), "groups": 2}, {"offsets": hole, "where": m}, {"keys": numpy.zeros(N, "i4"), "groups": 2, "where": m})
+        for dtype, more in itertools.product(("f4", "i4"), ways):
+            self.same(array(dtype), "count,max,mean" + ("" if len(more) > 1 else ",digest"), dtype="f4", **more)
+        a, none = array("f4", (50, 60)), numpy.arange(N).reshape(50, 60) % 60 != 1
+        for more in ({"dtype": "f8"}, {"ddof": 3}, {"ddof": 1, "nan": "skip", "dtype": "f4"}):
+            self.same(a, "var,norminf,argmin,ptp,count", axis=0, where=none, **more)
+            self.same(a, "var,norminf,argmin,ptp,count", axis=(0, 1), where=none & False, **more)
+        a[:, 7] = numpy.nan
+        self.same(a, "std,ptp,max,count", axis=0, nan="skip", ddof=2)
+        for more in ({"where": none}, {"nan": "skip"}, {"ddof": 1}, {"dtype": "f4"}):
+            for x, each in ((a, more), (Tensor(a), there(more))):
+                with self.assertRaises((TypeError, ValueError), msg=more):
+                    cured.reduce(x, "digest,any", axis=1, **each)
+
     def test_out(self):
         """Sums and counts go straight to tensors; extrema, which may lack a value, by way of the host."""
         a, m = array("f4", (50, 60)), next(masks((50, 60)))[1]
