@@ -471,8 +471,10 @@ PyObject *cr_py_request_run(cr_py_request *r) {
     const bool planned = cr_py_request_plan(r) && (r->client != NULL || cr_py_request_part_mask(r)) &&
                          (r->out == NULL || cr_py_out_type(r));
     const bool here = r->borders == NULL || r->borders->kind != CR_PY_CUDA;
-    if (planned && r->plan.count == 0 && r->client == NULL && r->input.kind == CR_PY_CUDA && here)
-        r->input.kind = CR_PY_HOST; /* there is nothing that a GPU could read */
+    if (planned && r->plan.count == 0 && r->client == NULL && r->input.kind == CR_PY_CUDA && here) {
+        r->input.kind = CR_PY_HOST;                                    /* there is nothing that a GPU could read */
+        if (r->input.is_masked) r->options.mask = &r->input.cuda_mask; /* of no elements, but some ops take none */
+    }
     if (planned && cr_py_cuda_wanted(r)) {
         answer = cr_py_cuda_run(r);
     } else if (planned && goes_here(r)) {

@@ -144,6 +144,11 @@ class Cells(Case):
         for more in ({"dtype": "f8"}, {"ddof": 3}, {"ddof": 1, "nan": "skip", "dtype": "f4"}):
             self.same(a, "var,norminf,argmin,ptp,count", axis=0, where=none, **more)
             self.same(a, "var,norminf,argmin,ptp,count", axis=(0, 1), where=none & False, **more)
+        for more in ({}, {"axis": 0}, {"axis": 1}, {"axis": 0, "keepdims": True}):  # a mask of no elements is one, too
+            for ops in ("digest", "digest,sum", "sum,count"):
+                self.same(numpy.zeros((5, 0), "f4"), ops, where=numpy.zeros((5, 0), bool), **more)
+        for ops in ("digest", "sum,count"):
+            self.same(numpy.zeros(0, "i8"), ops, where=numpy.zeros(0, bool), offsets=numpy.zeros(4, "i4"))
         a[:, 7] = numpy.nan
         self.same(a, "std,ptp,max,count", axis=0, nan="skip", ddof=2)
         for more in ({"where": none}, {"nan": "skip"}, {"ddof": 1}, {"dtype": "f4"}):

@@ -46,14 +46,14 @@ typedef struct cured_cuda_ask {
     size_t array_count;             /* 1 and more */
     const cured_op *ops;
     size_t op_count; /* 1 to CURED_MAX_OPS */
-    /* NULL: the defaults. Of them nan, overflow, result_dtype, ddof, axis, offsets, keys, first, unplaced, mask, second, parameters and method
-     * count; the others are refused. axis and offsets: with one array only. Offsets lie in host memory, or in memory of the array's device
+    /* NULL: the defaults. Of them nan, overflow, result_dtype, ddof, axis, offsets, keys, first, unplaced, mask, second, layout, parameters and
+     * method count; the others are refused. axis and offsets: with one array only. Offsets lie in host memory, or in memory of the array's device
      * at a multiple of their size, and stay as the array does. mask: in memory of the array's device, of one array; with an axis, offsets or
      * keys, too. Under it, by offsets and by key there are sums, means, norm1, extrema, their indices, ptp and counts of f16, bf16, f32,
      * f64 and integers, sumsq, norm2, var and std of these floats, and prod and bits of integers, of fewer than 2^30 elements; other ops
-     * are UNIMPLEMENTED. layout: of cured_cuda_partial(), of one array. second: likewise, in memory of the array's device at any byte address, for dot, sqdist and average of one whole
+     * are UNIMPLEMENTED. second: likewise, in memory of the array's device at any byte address, for dot, sqdist and average of one whole
      * array of f16, bf16, f32 or f64, whose answers may stay in device memory; with a mask, an axis of more outputs or offsets, and of
-     * other types, they are UNIMPLEMENTED.
+     * other types, they are UNIMPLEMENTED. layout: of one array, which is the block, for cured_cuda_partial() alone.
      * keys: of one array, in memory of its device at a multiple of their size, of any integer type; they stay as the array does. */
     const cured_options *options;
     void *stream; /* a cudaStream_t, which is a CUstream: NULL or 1 the legacy default stream, 2 the thread's */
@@ -123,10 +123,12 @@ CURED_API cured_status cured_cuda_reduce_axis(const cured_cuda_ask *ask, void *c
 
 /* Enqueues, and waits for nothing: the stream's next kernel may use the answers. to[k]: device memory for the answers of ops[k],
  * outer·inner of them along an axis, one for each segment by offsets, one for each group by key and one otherwise, of cured_axis_dtype(),
- * at a multiple of its size (a digest at one of 8). status: 8 bytes of device memory at a multiple of 8, which become 0, or something else where an integer does
- * not fit its type (that output then holds any value), an offset is wrong (all outputs then hold any values), a key is outside (its
- * row is then for no group), or an extremum by key is of no elements; NULL: nobody asks. Several arrays are one, of sums of floats, their
- * means and norms. In a stream that is captured, the call has a workspace of its own, which the graph owns; so the graph may be replayed beside other calls. UNIMPLEMENTED, with a sentence, for
+ * at a multiple of its size (a digest at one of 8).
+ * status: 8 bytes of device memory at a multiple of 8, which become 0, or something else where an integer does not fit its type (that
+ * output then holds any value), an offset is wrong (all outputs then hold any values), a key is outside (its row is then for no group), or
+ * an extremum by key is of no elements; NULL: nobody asks. Several arrays are one, of sums of floats, their means and norms. In a stream
+ * that is captured, the call has a workspace of its own, which the graph owns; so the graph may be replayed beside other calls.
+ * UNIMPLEMENTED, with a sentence, for
  * what a GPU cannot finish. Offsets in host memory are refused in a stream that is captured. */
 CURED_API cured_status cured_cuda_enqueue(const cured_cuda_ask *ask, void *const *to, void *status, cured_error *error);
 
