@@ -472,8 +472,8 @@ PyObject *cr_py_request_run(cr_py_request *r) {
                          (r->out == NULL || cr_py_out_type(r));
     const bool here = r->borders == NULL || r->borders->kind != CR_PY_CUDA;
     if (planned && r->plan.count == 0 && r->client == NULL && r->input.kind == CR_PY_CUDA && here) {
-        r->input.kind = CR_PY_HOST;                                    /* there is nothing that a GPU could read */
-        if (r->input.is_masked) r->options.mask = &r->input.cuda_mask; /* of no elements, but some ops take none */
+        r->input.kind = CR_PY_HOST; /* there is nothing that a GPU could read, and a mask of no elements is one, too */
+        if (r->input.is_masked && r->initial == NULL) r->options.mask = &r->input.cuda_mask;
     }
     if (planned && cr_py_cuda_wanted(r)) {
         answer = cr_py_cuda_run(r);

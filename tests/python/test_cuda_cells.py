@@ -148,6 +148,7 @@ class Cells(Case):
             for ops in ("digest", "digest,sum", "sum,count"):
                 self.same(numpy.zeros((5, 0), "f4"), ops, where=numpy.zeros((5, 0), bool), **more)
         for ops in ("digest", "sum,count"):
+            self.assertEqual([5, 5], cured.sum(Tensor(numpy.zeros((0, 2))), axis=0, where=Tensor(numpy.zeros((0, 2), bool)), initial=5.0).tolist())
             self.same(numpy.zeros(0, "i8"), ops, where=numpy.zeros(0, bool), offsets=numpy.zeros(4, "i4"))
         a[:, 7] = numpy.nan
         self.same(a, "std,ptp,max,count", axis=0, nan="skip", ddof=2)
