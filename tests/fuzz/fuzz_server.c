@@ -67,6 +67,7 @@ static void give(client *c, const uint8_t *bytes, size_t size, bool with_memory)
         turn();
         take(c);
     }
+    tell_reloads();
 }
 
 static bool busy(void) {

@@ -6,7 +6,9 @@
 
 /* Aborts, which the fuzzer reports, unless good. */
 void need(bool good);
-/* setup() of loopback.h, with little memory for answers. */
+/* setup() of loopback.h, with little memory for answers. Calls that have the options read again wait. */
 void start_rooms(void);
+/* What main tells the calls that wait for the options: the first, that they cannot be read; the others, that none changed. */
+void tell_reloads(void);
 
 #endif
