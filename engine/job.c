@@ -91,7 +91,10 @@ bool cr_job_empty_step(cr_job *job) {
 }
 
 uint64_t cr_job_unwanted_bytes(const cr_job *job) {
-    return job->output_bytes + (job->axis && cr_job_axis_has_states(job->axis) ? job->axis->memory : 0);
+    uint64_t bytes = job->axis && cr_job_axis_has_states(job->axis) ? job->axis->memory : 0;
+    for (const cr_list *node = job->outputs.next; node != &job->outputs; node = node->next)
+        bytes += cr_container(node, cr_output, link)->bytes;
+    return bytes;
 }
 
 void cr_segment_init(cr_segment *segment, cr_job *job, const void *data, uint64_t index) {

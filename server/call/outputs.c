@@ -63,7 +63,6 @@ uint64_t cr_outputs_sent(cr_outputs *o, cr_queue *queue, cr_job *job, bool folde
     o->output = NULL;
     o->sent = 0;
     o->bytes_done += output->bytes;
-    if (folded && !job->sink) job->output_bytes -= output->bytes; /* nobody else has it */
     if (!folded && !job->sink) cr_queue_sent(queue, job, output->bytes);
     free(output);
     return bytes;

@@ -247,6 +247,21 @@ START_TEST(answers_beyond_the_limit_are_refused) {
 }
 END_TEST
 
+/* Answers that the loop made itself, because there was nothing to fold, are none that a thread for files has to give back: the call
+ * is over with its answer, and no longer admitted. */
+START_TEST(answers_for_nothing_leave_nothing) {
+    client *c = new_client();
+    for (unsigned call = 1; call <= 20; call++) { /* a thread may be quick */
+        queue_empty_axis(c, call, 1000);
+        finish(c, call);
+        ck_assert_uint_eq(c->status[call], 0);
+        ck_assert_uint_eq(calls.admission.used[CR_USE_calls], 0);
+        ck_assert_uint_eq(metric_now(CR_M_jobs), 0);
+    }
+    free_client(c);
+}
+END_TEST
+
 static void send_with_descriptor(client *c, const void *bytes, size_t n, int descriptor) {
     union {
         char bytes[CMSG_SPACE(sizeof(int))];
@@ -298,5 +313,6 @@ CR_CHECK_MAIN("server/turns") {
     tcase_add_test(tc, hoarders_end_when_calls_are_short);
     tcase_add_test(tc, calls_without_progress_end_while_draining);
     tcase_add_test(tc, answers_beyond_the_limit_are_refused);
+    tcase_add_test(tc, answers_for_nothing_leave_nothing);
     tcase_add_test(tc, a_lost_descriptor_ends_the_connection);
 }
