@@ -103,6 +103,8 @@ static cr_status check_unplaced(const cr_ask *ask, cr_error *error) {
 static cr_status check_block(const cr_ask *ask, cr_error *error) {
     cr_status status = CR_OK;
     if (!ask->block) return CR_OK;
+    if (ask->partial && ask->geometry == CR_GEOMETRY_KEYS)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "layout: a partial by key is of no block: leave out its shape");
     if (!ask->partial || ask->geometry != CR_GEOMETRY_WHOLE)
         return cr_fail(error, CR_INVALID_ARGUMENT, "layout: only a partial is of a block of a larger array");
     if (ask->unplaced)

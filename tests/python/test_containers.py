@@ -326,6 +326,15 @@ class Beside(Small):
                           {"first": 0, "where": a > 0}, {"axis": 0}):
                 with self.assertRaises((TypeError, ValueError), msg=(name, wrong)):
                     cured.partial(x, "sum", **wrong)
+            keys = numpy.zeros(len(a), "i4")
+            for wrong in ({"groups": 1}, {"drop": True}, {"offsets": [0, 1]}, {"ddof": 2}, {"overflow": "wrap"}):
+                with self.assertRaises((TypeError, ValueError)) as of_array:
+                    cured.partial(a, "sum", **wrong)
+                with self.assertRaisesRegex(type(of_array.exception), "^%s$" % re.escape(str(of_array.exception)), msg=(name, wrong)):
+                    cured.partial(x, "sum", **wrong)
+            for more in ({}, {"groups": 1}, {"shape": (40, 20, 8), "start": (0, 0, 0)}) if name != "memmap" else ():
+                with self.assertRaisesRegex(TypeError, "keys: a partial of a container has none"):
+                    cured.partial(x, "sum", keys=keys, **more)
             for both in ([x, b], [b, x], (x, x)):
                 whole = numpy.concatenate([numpy.asarray(each).ravel() for each in both])
                 for op in ("sum", "argmax", "median", "digest"):

@@ -97,6 +97,9 @@ class Columns(Arrow):
                 self.assertIs(there, cured.mean(OfDevice(There(a, mask), 2), out=there))
                 self.assertEqual(numpy.asarray(cured.mean(OfArray(Node(a, mask)))).tobytes(), there.host().tobytes())
                 self.same(lambda x: cured.partial(x, "sum,max" if dtype != "i4" or mask is None else "sum"), a, mask, (dtype, "partial"))
+                for options in ({}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"keepdims": True}, {"nan": "skip"}):
+                    self.same(lambda x: cured.std(x, ddof=1.5, **options), a, mask, (dtype, options, "ddof"))
+                self.same(lambda x: cured.reduce(x, "sum,var", 0, correction=0.5), a, mask, (dtype, "ddof"))
                 self.same(lambda x: cured.var(x, ddof=2) if dtype != "i4" or mask is None else 1, a, mask, "ddof")
             self.same(lambda x: cured.sum(x, nan="skip"), random("f4"), mask, "nan")
             self.same(lambda x: cured.sum(x, dtype="f4"), random("f8"), mask, "dtype")

@@ -240,9 +240,10 @@ class Options(Case):
             out = Tensor(numpy.zeros(()))
             self.assertIs(out, ask(out))
         self.assertEqual(cured.var(a, ddof=0.5), float(out.host()))
-        for options in ({"axis": 0}, {"keepdims": True}):
-            with self.assertRaisesRegex(TypeError, r"ddof: along an axis of a CUDA tensor .* \(a.cpu\(\) or a.get\(\)\)"):
-                cured.var(Tensor(a), ddof=0.5, **options)
+        for options in ({"keepdims": True}, {"axis": tuple(range(a.ndim))}, {"axis": tuple(range(a.ndim)), "keepdims": True}):
+            self.assertEqual(outcome(lambda: cured.var(a, ddof=0.5, **options)), outcome(lambda: cured.var(Tensor(a), ddof=0.5, **options)))
+        with self.assertRaisesRegex(TypeError, r"ddof: along an axis of a CUDA tensor .* \(a.cpu\(\) or a.get\(\)\)"):
+            cured.var(Tensor(a), 0, ddof=0.5)
 
 
 class Gpus(Case):

@@ -242,7 +242,10 @@ def _partial(call):
     """A Partial with a position where it has one: of elements in C order, or of a block of a larger array."""
     one, second = call.one()
     more, ops = call.more, call.ops
+    if "keys" in more:
+        raise TypeError("keys: a partial of a container has none: make one of each block, whose keys= are its rows', and cured.merge them")
     others = {} if second is None else {"second": second}
+    others.update(call.fold, **{name: more[name] for name in ("groups", "drop", "offsets") if name in more})
     for name, value in (("axis", call.axis), ("keepdims", call.keepdims or None), ("out", call.out), ("initial", call.initial)):
         if value is not None:
             others[name] = value  # which a partial does not take: the extension says so

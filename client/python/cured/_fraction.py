@@ -10,7 +10,7 @@ import numpy
 
 from . import _cured
 from ._adapt import adapt, is_stored
-from ._arrow import kept
+from ._arrow import OnGpu, kept
 from ._blocks import complete
 from ._chunks import Call
 from ._lists import _cuda_device, check_options
@@ -89,13 +89,16 @@ def _one(array, op, where, ddof, options, client):
 def _of_container(array, op, axes, keepdims, where, ddof, options, client):
     """By blocks, of which each comes here as an array."""
     call = Call(array, [op], client, {**options, "ddof": float(ddof), "axis": axes, "keepdims": keepdims, "where": where})
-    ndim = call.store.ndim
-    if len(axes) == ndim:
-        return numpy.full((1,) * ndim, _one(array, op, where, ddof, options, client), call.check(True)[0])
     answer = along(call, axes, call.check(True))[0]
     if isinstance(answer, Exception):
         raise answer
     return answer
+
+
+def _ndim(array):
+    if isinstance(array, OnGpu):
+        return 1
+    return store_of(array).ndim if is_stored(type(array)) else len(array.shape) if hasattr(array, "shape") else numpy.ndim(array)
 
 
 def _along(array, op, axes, keepdims, where, ddof, options, client):
@@ -156,11 +159,14 @@ def answer(arguments):
         if axis is None and not keepdims:
             answers[op] = _one(array, op, where, ddof, options, client)
             continue
-        ndim = store_of(array).ndim if is_stored(type(array)) else len(array.shape) if hasattr(array, "shape") else numpy.ndim(array)
+        ndim = _ndim(array)
         axes = tuple(range(ndim)) if axis is None else axes_of(axis, ndim)
-        whole = len(axes) == ndim and not keepdims
-        answers[op] = (_one(array, op, where, ddof, options, client) if whole
-                       else _along(array, op, axes, keepdims, where, ddof, options, client))
+        if len(axes) < ndim:
+            answers[op] = _along(array, op, axes, keepdims, where, ddof, options, client)
+            continue
+        answers[op] = one = _one(array, op, where, ddof, options, client)
+        if keepdims:
+            answers[op] = numpy.full((1,) * ndim, one, _cured.var(numpy.zeros(1), keepdims=True, dtype=options["dtype"]).dtype)
     made = Result({op: answers[op] for op in names}) if what else answers[names[0]]
     if out is None:
         return made
