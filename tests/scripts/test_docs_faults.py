@@ -49,6 +49,21 @@ class Faults(unittest.TestCase):
         session.close()
         self.assertIsNotNone(session.bash.returncode)
 
+    def test_tools_that_are_not_here(self):
+        """Of "run where" CI must have them, of "try where" it need not."""
+        before = os.environ.pop("CI", None)
+        try:
+            for kind in ("run", "try"):
+                self.assertEqual((True, False), (test_docs.lacks(kind, "type no-such-tool"), test_docs.lacks(kind, "type sh")))
+            os.environ["CI"] = "true"
+            self.assertTrue(test_docs.lacks("try", "type no-such-tool"))
+            with self.assertRaisesRegex(test_docs.Failure, "where CI is set this must run, but it fails: type no-such-tool"):
+                test_docs.lacks("run", "type no-such-tool")
+        finally:
+            os.environ.pop("CI")
+            if before is not None:
+                os.environ["CI"] = before
+
     def test_readme_starts_a_daemon(self):
         self.assertIn("cured --listen", test_docs.start_block())
 
