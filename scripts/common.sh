@@ -26,6 +26,12 @@ as_root() {
         fail "this needs root, and there is no sudo; run as root: $*"
     fi
 }
+# for_this_machine: sets preset_here. Kernels take minutes to compile: only where there is a GPU to run them, and only for that one.
+for_this_machine() {
+    preset_here=release
+    have nvcc || return 0
+    if nvidia-smi -L >/dev/null 2>&1; then export CUDAARCHS=${CUDAARCHS:-native}; else preset_here=cpu-only; fi
+}
 # ccache_conf CACHE SOURCE: a configuration with which builds of the same files in several places share their objects.
 ccache_conf() {
     cat <<CONF
