@@ -8,10 +8,12 @@
 #include "kernels/core/op.h"
 #include "kernels/core/quantile.h"
 
+static bool is_named(PyObject *name, const char *word) { return PyUnicode_CompareWithASCIIString(name, word) == 0; }
+
 /* The value of a keyword argument; NULL: it is not there. */
 static PyObject *keyword(PyObject *const *args, Py_ssize_t nargs, PyObject *names, const char *name) {
     for (Py_ssize_t i = 0; names != NULL && i < PyTuple_Size(names); i++)
-        if (PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, i), name) == 0) return args[nargs + i];
+        if (is_named(PyTuple_GetItem(names, i), name)) return args[nargs + i];
     return NULL;
 }
 
@@ -72,9 +74,9 @@ bool cr_py_order_options(cr_py_request *r, PyObject *const *args, Py_ssize_t nar
     if (!good && !PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "too many arguments");
     for (Py_ssize_t i = first; i < nargs && good; i++) rest[count++] = args[i];
     for (Py_ssize_t i = 0; i < named && good; i++) {
-        PyObject *name = PyTuple_GetItem(names, i), *value = args[nargs + i];
-        if (value == method || (first == 0 && value == q)) continue;
-        rest[count++] = value;
+        PyObject *name = PyTuple_GetItem(names, i);
+        if (is_named(name, "method") || (first == 0 && is_named(name, "q"))) continue;
+        rest[count++] = args[nargs + i];
         good = PyList_Append(words, name) == 0;
     }
     if (good && words != NULL) good = (left = PyList_AsTuple(words)) != NULL;

@@ -14,7 +14,7 @@ from ._arrow import OnGpu, answer_on_gpu, opened
 from ._blocks import ahead, complete, reader, start_of
 from ._cured import _is_index, _is_ordered, _is_ranked
 from ._initial import combine
-from ._lists import NOTHING
+from ._lists import says_nothing
 from ._places import extrema, finish, merge, options_of_finish
 from ._result import Result
 from ._stores import beside, dask_array, store_of
@@ -29,8 +29,7 @@ class Call:
 
     def __init__(self, container, ops, client, options, q=None):
         self.unplaced = "first" in options and options["first"] is None
-        options = {name: value for name, value in options.items()
-                   if not any(value is nothing for nothing in NOTHING.get(name, (None,)))}
+        options = {name: value for name, value in options.items() if not says_nothing(name, value)}
         options.pop("client", None)
         self.container, self.store, self.ops, self.q = container, store_of(container), ops, q
         self.client = {} if client is None else {"client": client}
@@ -101,6 +100,10 @@ class Call:
 
     def nan(self):
         return self.fold.get("nan", "propagate")
+
+    def ranked_fold(self):
+        """What ops by rank take of FOLD. check() has said whether the others may be there."""
+        return {name: self.fold[name] for name in ("dtype", "nan") if name in self.fold}
 
 
 # ---- Whole arrays ----
@@ -221,8 +224,7 @@ def _searched(call, search):
 
 def _ranked(call, ops):
     from ._search import Search
-    options = {name: call.fold[name] for name in ("dtype", "nan") if name in call.fold}
-    return _searched(call, Search(call.store.dtype.newbyteorder("="), _ops=ops, **options))
+    return _searched(call, Search(call.store.dtype.newbyteorder("="), _ops=ops, **call.ranked_fold()))
 
 
 def _shares(call):
@@ -230,9 +232,9 @@ def _shares(call):
     from ._order import stacked
     from ._search import AT_ONCE, Search
     flat = call.q.ravel() if call.q.size else numpy.array([0.5])
-    answers = []
+    answers, options = [], call.ranked_fold()
     for at in range(0, flat.size, AT_ONCE):
-        answers += _searched(call, Search(call.store.dtype.newbyteorder("="), flat[at:at + AT_ONCE], **call.method, **call.fold))
+        answers += _searched(call, Search(call.store.dtype.newbyteorder("="), flat[at:at + AT_ONCE], **call.method, **options))
     return stacked(answers, call.q, call.fold.get("dtype"))
 
 
@@ -283,12 +285,13 @@ def _by_dask(call):
         return None
     import dask
     from . import dask as exact
-    options = dict(call.fold, **call.method, **call.more, **({} if call.where is None else {"where": call.where}))
-    axis, keepdims = call.axis, call.keepdims
+    shared = {} if call.where is None else {"where": call.where}
+    options, axis, keepdims = dict(call.fold, **call.more, **shared), call.axis, call.keepdims
     if axis is not None and not keepdims and not call.more and len(_slices.axes_of(axis, x.ndim)) == x.ndim:
         axis = None
     if call.q is not None:
-        found = exact.quantile(x, call.q, axis, keepdims=keepdims, **options)
+        call.check(False)
+        found = exact.quantile(x, call.q, axis, keepdims=keepdims, **call.ranked_fold(), **call.method, **shared)
         return [found.compute()]
     found = exact.reduce(x, call.ops, axis, keepdims=keepdims, **options)
     if not isinstance(found, Result):

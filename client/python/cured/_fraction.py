@@ -13,7 +13,7 @@ from ._adapt import adapt, is_stored
 from ._arrow import OnGpu, kept
 from ._blocks import complete
 from ._chunks import Call
-from ._lists import _cuda_device, check_options
+from ._lists import _cuda_device, check_options, says_nothing
 from ._slices import along
 from ._stores import store_of
 from ._result import Result
@@ -101,6 +101,16 @@ def _ndim(array):
     return store_of(array).ndim if is_stored(type(array)) else len(array.shape) if hasattr(array, "shape") else numpy.ndim(array)
 
 
+def _as_numpy(values):
+    """A NumPy array of the same elements. NumPy makes one object of a tensor that speaks DLPack alone."""
+    try:
+        array = numpy.asanyarray(values)
+        return array if array.dtype != object else numpy.from_dlpack(values)
+    except (TypeError, RuntimeError, BufferError, AttributeError):  # of a type that NumPy has not
+        raise TypeError("ddof: along an axis of elements that NumPy has not a whole number is wanted: cast them to f32 (t.float()), which holds "
+                        "each exactly") from None
+
+
 def _along(array, op, axes, keepdims, where, ddof, options, client):
     if isinstance(array, _cured.File):
         raise TypeError("ddof: along an axis of a file a whole number is wanted: reduce numpy.load(path, mmap_mode='r')")
@@ -109,7 +119,7 @@ def _along(array, op, axes, keepdims, where, ddof, options, client):
     if is_stored(type(array)):
         return _of_container(array, op, axes, keepdims, where, ddof, options, client)
     values, mask = adapt(array)
-    array = numpy.asanyarray(values)
+    array = _as_numpy(values)
     if mask is not None and mask is not False:
         array = numpy.ma.masked_array(array, mask)
     if options.get("nulls") == "error":
@@ -133,7 +143,7 @@ def _along(array, op, axes, keepdims, where, ddof, options, client):
 def answer(arguments):
     what, array, names, client, options = arguments
     from ._slices import axes_of
-    options = {name: value for name, value in options.items() if value is not None and name != "client"}
+    options = {name: value for name, value in options.items() if name != "client" and not says_nothing(name, value)}
     ddof = Fraction(float(options.pop("ddof")))
     out, axis, keepdims, where = (options.pop(name, None) for name in ("out", "axis", "keepdims", "where"))
     if isinstance(array, (list, tuple)):
@@ -142,7 +152,7 @@ def answer(arguments):
         array = kept(array)  # it is looked at more than once
     mine = [op for op in names if op in ("var", "std")]
     for name in ("offsets", "keys", "groups", "drop", "initial", "second", "overflow"):
-        if name in options and options[name] is not False:
+        if name in options:
             raise TypeError("%s: not with a ddof that is no whole number" % name)
     if not mine:
         raise ValueError("ddof: none of the ops takes it")

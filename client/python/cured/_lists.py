@@ -22,11 +22,19 @@ REFUSED = {
 }
 
 
-NOTHING = {"keepdims": (None, False), "where": (None, True), "drop": (None, False)}  # others: None
+FLAGS = ("keepdims", "drop", "min_count")  # of which False and 0 say nothing
+WORDS = {"where": True, "nulls": "skip", "overflow": "error"}  # which say nothing
 BLOCK = 4096  # products of floats are cut at multiples of so many elements
 PRODUCT = ("prod: of floats in a list, each array but the last must have a multiple of 4096 elements, because the bits go by the place of "
            "each element: numpy.concatenate them")
 UNPLACED = 2  # a partial's version: it has no position
+
+
+def says_nothing(name, value):
+    """Whether an option is as if it were not given. Of a flag that is any false value: 0, or NumPy's False."""
+    if name in FLAGS:
+        return not value
+    return value is None or (isinstance(value, (bool, str)) and value == WORDS.get(name))
 
 
 def names_of(ops):
@@ -107,7 +115,7 @@ def _partial(arrays, names, options, client):
 def check_options(options, taken):
     """Raises for an option that is set, and that a list does not take."""
     for name in set(options) - set(taken):
-        if not any(options[name] is nothing for nothing in NOTHING.get(name, (None,))):
+        if not says_nothing(name, options[name]):
             raise TypeError(REFUSED.get(name, "%s: a list of arrays takes none: numpy.concatenate the arrays" % name))
 
 

@@ -108,7 +108,9 @@ def of_list(arrays, search, name, client):
 def answers_of_list(arrays, ops, q, options, client):
     """A list of the answers of ops by rank, over a list of arrays as one. q: a flat array of shares; None: each op's own."""
     for option in set(options) - {"dtype", "nan", "method"}:
-        raise ValueError("%s: none of the ops takes it" % option)
+        if options[option] not in (0, "error"):  # these say nothing
+            raise ValueError("%s: none of the ops takes it" % option)
+    options = {name: options[name] for name in ("dtype", "nan", "method") if name in options}
     from ._arrow import kept
     arrays = [kept(array) for array in arrays]
     name = _cured._common_type([_cured._type_of(array) for array in arrays])

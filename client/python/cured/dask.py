@@ -137,6 +137,8 @@ def _folded(x, ops, nan, options, split_every, address):
     ordered = [op for op in rest if _is_ordered(op, x.dtype.name)]
     product = bool(ordered) and ordered != ["digest"]  # which blocks have, too
     if ordered and isinstance(x._meta, numpy.ma.MaskedArray):
+        if "digest" in ordered:  # its refusal is that of other arrays
+            cured.digest(numpy.ma.masked_array(numpy.ones(1, x.dtype), [False]))
         raise TypeError(_NO_PRODUCT)
     if product:  # its tree is fixed by the place of every element
         x = x.reshape(-1)
@@ -376,13 +378,12 @@ def quantile(x, q, axis=None, *, method="linear", keepdims=False, dtype=None, na
                  for at in range(0, q.size, AT_ONCE)]
         return dask.delayed(_shaped, pure=True)(found, q.shape, one.dtype)
     axes = tuple(range(x.ndim)) if axis is None else axis
-    names = range(q.size)
-    rows = _along(x, names, axes, keepdims, dict.fromkeys(names, one.dtype), {"q": q.ravel(), **options}, address, _quantile_rows)
+    flat = q.ravel() if q.size else numpy.array([0.5])  # of no share one, whose answers say the shape
+    names = range(flat.size)
+    rows = _along(x, names, axes, keepdims, dict.fromkeys(names, one.dtype), {"q": flat, **options}, address, _quantile_rows)
     if q.ndim == 0:
         return rows[0]
-    if not q.size:
-        raise ValueError("q: no share is asked for")
-    return dask.array.stack([rows[k] for k in names]).reshape(q.shape + rows[0].shape)
+    return dask.array.stack([rows[k] for k in names])[:q.size].reshape(q.shape + rows[0].shape)
 
 
 def _shaped(searches, shape, dtype):

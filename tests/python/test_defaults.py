@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""An option that says nothing is as one that is not there: of every kind of array and for every kind of call, spelled as Python and as NumPy
+spell it. And options that are one and the same object are told apart by their names."""
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import dask.array
+    import h5py
+    import xarray
+    import zarr
+except ImportError as error:
+    print("skipped: %s (scripts/bootstrap --tests installs it)" % error)
+    sys.exit(77)
+import arrow_producer as arrow  # noqa: E402
+from support import Case, bf16, cured, numpy  # noqa: E402
+
+A = numpy.arange(12.0).reshape(4, 3)
+NOTHING = {"axis": [None], "keepdims": [False, 0, numpy.False_], "where": [None, True], "drop": [False, 0, numpy.False_], "nan": ["propagate"],
+           "nulls": ["skip"], "overflow": ["error"], "ddof": [0], "client": [None], "out": [None], "initial": [None], "offsets": [None],
+           "keys": [None], "groups": [None], "second": [None], "dtype": [None], "min_count": [None, 0, False, numpy.int64(0)], "shape": [None],
+           "start": [None]}
+CALLS = {
+    "sum": lambda x, **o: cured.sum(x, **o), "var": lambda x, **o: cured.var(x, **o), "argmax": lambda x, **o: cured.argmax(x, **o),
+    "prod": lambda x, **o: cured.prod(x, **o), "median": lambda x, **o: cured.median(x, **o), "digest": lambda x, **o: cured.digest(x, **o),
+    "several": lambda x, **o: cured.reduce(x, "sum,max,var,median", **o), "describe": lambda x, **o: cured.describe(x, **o),
+    "partial": lambda x, **o: bytes(cured.partial(x, "sum,max", **o)), "counted": lambda x, **o: cured.reduce(x, "sum,var", **{"min_count": 1, **o}),
+    "fraction": lambda x, **o: cured.var(x, **{"ddof": 0.5, **o}), "each": lambda x, **o: list(cured.reduce_each([x], "sum,var", **o)),
+    "quantile": lambda x, **o: cured.quantile(x, 0.5, **o), "quantiles": lambda x, **o: cured.quantile(x, [0.5, 0.25], **o),
+}
+
+
+def outcome(call):
+    """The answer, or what the exception says."""
+    try:
+        return repr(call())
+    except Exception as error:
+        return "%s: %s" % (type(error).__name__, error)
+
+
+class Defaults(Case):
+    def setUp(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        numpy.save(os.path.join(folder, "a.npy"), A)
+        self.file = self.enterContext(h5py.File(os.path.join(folder, "a.h5"), "w"))
+        self.data = self.file.create_dataset("a", data=A, chunks=(2, 2))
+        self.kinds = {
+            "array": lambda: A, "masked": lambda: numpy.ma.masked_array(A, A == 5), "list": lambda: [A[:2], A[2:]], "h5py": lambda: self.data,
+            "zarr": lambda: zarr.array(A, chunks=(3, 2)), "dask": lambda: dask.array.from_array(A, chunks=2), "xarray": lambda: xarray.DataArray(A),
+            "arrow": lambda: arrow.OfArray(arrow.Node(A[0], A[0] == 1)), "stream": lambda: arrow.OfStream([arrow.Node(A[0]), arrow.Node(A[1])]),
+            "file": lambda: cured.file(os.path.join(folder, "a.npy"))}
+
+    def test_what_says_nothing(self):
+        cases = 0
+        for what, call in CALLS.items():
+            for kind, make in self.kinds.items():
+                if what == "each" and kind == "list":
+                    continue
+                plain = outcome(lambda: call(make()))
+                for name, values in NOTHING.items():
+                    for value in values:
+                        if (what, name) == ("fraction", "ddof"):
+                            continue
+                        self.assertEqual(plain, outcome(lambda: call(make(), **{name: value})), (what, kind, name, value))
+                        cases += 1
+        self.assertGreater(cases, 3500)
+
+    def test_it_does_so_along_an_axis(self):
+        """Of containers, whose answers come block by block."""
+        for kind in ("h5py", "zarr", "dask", "xarray"):
+            for options in ({"axis": 0}, {"axis": 1, "keepdims": True}, {"keepdims": True}):
+                for op in ("var", "median", "argmin", "quantile"):
+                    more = (0.25,) if op == "quantile" else ()
+                    wanted = getattr(cured, op)(A, *more, **options)
+                    for nothing in ({"min_count": 0}, {"drop": numpy.False_}, {"overflow": "error"}, {"ddof": 0}):
+                        got = getattr(cured, op)(self.kinds[kind](), *more, **options, **nothing)
+                        self.assert_arrays(wanted, got, (kind, op, options, nothing))
+
+    def test_no_share(self):
+        """The answers' shape stays."""
+        for kind in ("array", "masked", "h5py", "zarr", "dask", "xarray", "file"):
+            for options, shape in (({}, ()), ({"axis": 0}, (3,)), ({"axis": 1, "keepdims": True}, (4, 1)), ({"keepdims": True}, (1, 1))):
+                got = cured.quantile(self.kinds[kind](), [], **options)
+                self.assertEqual(((0,) + shape, "float64"), (got.shape, got.dtype.name), (kind, options))
+
+    def test_refusals_of_a_quantile(self):
+        """What none of the ops takes is refused by its name, wherever the elements lie."""
+        for kind in ("array", "list", "h5py", "dask", "stream"):
+            for options, said in (({"ddof": 1}, "ddof: none of the ops takes it"), ({"overflow": "wrap"}, "overflow: ")):
+                for q in (0.5, [0.5]):
+                    with self.assertRaisesRegex(ValueError, said, msg=(kind, options)):
+                        cured.quantile(self.kinds[kind](), q, **options)
+        masked = dask.array.ma.masked_array(self.kinds["dask"](), A > 3)
+        with self.assertRaisesRegex(ValueError, "digest is of all bytes, and takes no mask"):
+            cured.digest(masked)
+
+    def test_one_object_twice(self):
+        """Small integers are one object of Python's: a share is told from an axis by its name."""
+        for kind in ("array", "masked", "h5py", "dask", "file"):
+            for q in (0, 1):
+                wanted = numpy.quantile(A if kind != "masked" else self.kinds[kind]().filled(A[1, 0]), q, axis=q)
+                if kind != "masked":
+                    self.assertEqual(wanted.tolist(), numpy.asarray(cured.quantile(self.kinds[kind](), q=q, axis=q)).tolist(), (kind, q))
+                self.assert_arrays(cured.quantile(self.kinds[kind](), q, q), cured.quantile(self.kinds[kind](), q=q, axis=q), (kind, q))
+        self.assertEqual((1, 1), cured.quantile(A, q=True, keepdims=True).shape)
+        self.assertTrue(numpy.isnan(cured.quantile(numpy.array([numpy.nan, 1]), q=0, keepdims=0)))
+
+    def test_fractions_of_tensors(self):
+        """A tensor that NumPy cannot read has them as a whole; along an axis the refusal says what to do."""
+        tensor = bf16(numpy.array([[1, 2], [3, 5]], "f4").view("u2")[:, 1::2].tobytes(), (2, 2))
+        self.assertEqual(cured.var(numpy.array([1.0, 2, 3, 5]), ddof=0.5), cured.var(tensor, ddof=0.5))
+        with self.assertRaisesRegex(TypeError, "ddof: along an axis .* cast them to f32"):
+            cured.var(tensor, axis=0, ddof=0.5)
+
+
+if __name__ == "__main__":
+    unittest.main()
