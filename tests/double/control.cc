@@ -123,6 +123,11 @@ void cr_double_devices(int count) {
     guard lock(the.mutex);
     the.devices = count < 0 ? 0 : count > 2 ? 2 : count;
 }
+void cr_double_capability(int major, int minor) {
+    guard lock(the.mutex);
+    the.major = major;
+    the.minor = minor;
+}
 void cr_double_free_at_once(bool at_once) {
     guard lock(the.mutex);
     the.free_at_once = at_once;

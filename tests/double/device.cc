@@ -138,7 +138,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *found, int device) {
     snprintf(found->name, sizeof found->name, "double %d", device);
     found->uuid.bytes[15] = (char)(device + 1);
     found->totalGlobalMem = (size_t)1 << 30;
-    found->major = 9;
+    found->major = the.major;
+    found->minor = the.minor;
     found->multiProcessorCount = multiprocessors();
     found->l2CacheSize = L2_BYTES;
     return cudaSuccess;
@@ -159,10 +160,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
             *value = THREADS;
             return cudaSuccess;
         case cudaDevAttrComputeCapabilityMajor:
-            *value = 9;
+            *value = the.major;
             return cudaSuccess;
         case cudaDevAttrComputeCapabilityMinor:
-            *value = 0;
+            *value = the.minor;
             return cudaSuccess;
         case cudaDevAttrUnifiedAddressing:
         case cudaDevAttrManagedMemory:

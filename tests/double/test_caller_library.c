@@ -7,20 +7,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "kernels/cuda/caller/caller.h"
 #include "tests/double/caller_asks.h"
 
 static cured_error error;
 
 static bool says(const char *word) { return strstr(error.text, word) != NULL; }
 
+static cured_status ask_of(const float *element) {
+    cured_values *values;
+    const cured_op op = CURED_OP_SUM;
+    const cured_cuda_array one = {element, 1, CURED_F32};
+    const cured_cuda_ask of = {sizeof of, &one, 1, &op, 1, NULL, NULL};
+    return cured_cuda_reduce(&of, &values, &error);
+}
+
 /* Of an array that no one looks at before the library is there. */
 static cured_status ask(void) {
     static float element;
-    cured_values *values;
-    const cured_op op = CURED_OP_SUM;
-    const cured_cuda_array one = {&element, 1, CURED_F32};
-    const cured_cuda_ask of = {sizeof of, &one, 1, &op, 1, NULL, NULL};
-    return cured_cuda_reduce(&of, &values, &error);
+    return ask_of(&element);
 }
 
 START_TEST(it_may_be_missing) {
@@ -140,6 +145,48 @@ START_TEST(devices_may_be_missing) {
 }
 END_TEST
 
+static bool says_what_is_needed(const char *text, const char *has) {
+    return strstr(text, has) != NULL && strstr(text, "8.0") != NULL;
+}
+
+/* Older chips lack the instructions that add up a warp: both doors say so, name what the device has, and take those that have them. */
+START_TEST(devices_may_be_too_old) {
+    static const struct {
+        int major, minor;
+        const char *has;
+        bool taken;
+    } chips[] = {{7, 0, "capability 7.0", false},
+                 {7, 5, "capability 7.5", false},
+                 {8, 0, "", true},
+                 {8, 6, "", true},
+                 {8, 9, "", true},
+                 {10, 3, "", true},
+                 {12, 1, "", true},
+                 {99, 0, "", true}};
+    cr_error why = {CR_OK, ""};
+    cr_gpu *gpu = NULL;
+    float *element;
+    const cr_caller_api *library = cr_caller_load(CURED_VERSION, &why);
+    ck_assert_msg(library != NULL, "%s", why.text);
+    cr_double_capability(chips[_i].major, chips[_i].minor);
+    const cr_status status = library->gpu->open(0, &gpu, &why);
+    if (chips[_i].taken) {
+        ck_assert_msg(status == CR_OK, "%s", why.text);
+        ck_assert_uint_eq(library->gpu->info(gpu)->minor, (unsigned)chips[_i].minor);
+        library->gpu->close(gpu);
+        check_later();
+        return;
+    }
+    ck_assert_int_eq(status, CR_UNAVAILABLE);
+    ck_assert_msg(says_what_is_needed(why.text, chips[_i].has), "%s", why.text);
+    ck_assert_int_eq(cudaMalloc((void **)&element, sizeof *element), 0);
+    ck_assert_int_eq(ask_of(element), CURED_UNAVAILABLE);
+    ck_assert_msg(says_what_is_needed(error.text, chips[_i].has), "%s", error.text);
+    cr_double_capability(9, 0);
+    check_later();
+}
+END_TEST
+
 START_TEST(the_first_questions_may_fail) {
     static const char *const names[] = {
         "cudaDriverGetVersion",   "cudaGetDeviceCount",       "cudaGetDriverEntryPointByVersion",
@@ -204,6 +251,7 @@ CR_CHECK_MAIN("double/caller_library") {
     tcase_add_test(tc, the_driver_may_be_older);
     tcase_add_test(tc, the_driver_may_be_missing);
     tcase_add_test(tc, devices_may_be_missing);
+    tcase_add_loop_test(tc, devices_may_be_too_old, 0, 8);
     tcase_add_loop_test(tc, the_first_questions_may_fail, 0, 6);
     tcase_add_test(tc, a_child_may_not);
 }

@@ -4,6 +4,7 @@
  * program's own, if there is one, share the primary context. Contexts are known by their numbers, because a handle may come again.
  * Thread: any. Owner: this file, of the list of devices. */
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "kernels/cuda/caller/internal.h"
 #include "kernels/cuda/device/driver.h"
@@ -65,15 +66,18 @@ cr_status cr_caller_error(int failure, const char *what, cr_error *error) {
 }
 
 static cr_status fill_in(int device, cr_error *error) {
-    int major = 0, multiprocessors = 0;
+    int major = 0, minor = 0, multiprocessors = 0;
+    char text[32];
     void *context = NULL;
     unsigned long long number = 0;
     cudaError_t failure = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    if (failure == cudaSuccess) failure = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
     if (failure == cudaSuccess)
         failure = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
     if (failure != cudaSuccess) return cr_caller_error((int)failure, "device", error);
-    if (major < 8)
-        return cr_fail(error, CR_UNAVAILABLE, "GPU %d is of compute capability %d; 8.0 is the least", device, major);
+    snprintf(text, sizeof text, "GPU %d", device);
+    const cr_status status = cr_cuda_capable(text, major, minor, error);
+    if (status != CR_OK) return status;
     int refusal = driver.retain(&context, device);
     if (refusal == 0) refusal = driver.number(context, &number);
     if (refusal != 0) return cr_fail(error, CR_UNAVAILABLE, "GPU %d: its context cannot be had: %d", device, refusal);

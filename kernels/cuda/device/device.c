@@ -22,6 +22,13 @@ bool cr_cuda_find(const char *name, void *function, size_t size) {
     return true;
 }
 
+cr_status cr_cuda_capable(const char *device, int major, int minor, cr_error *error) {
+    if (major >= 8) return CR_OK;
+    return cr_fail(error, CR_UNAVAILABLE,
+                   "%s is of compute capability %d.%d, and the kernels need 8.0 or later: take a newer GPU, or the CPU",
+                   device, major, minor);
+}
+
 /* Errors after which nothing on this device works any more in this process. */
 static bool sticky(cudaError_t failure) {
     switch (failure) {
@@ -116,11 +123,9 @@ static cr_status describe(cr_gpu *gpu, cr_error *error) {
     info->minor = (uint32_t)found.minor;
     info->memory_bytes = found.totalGlobalMem;
     info->l2_bytes = (uint64_t)found.l2CacheSize;
-    if (found.major < 8) {
-        return cr_fail(error, CR_UNAVAILABLE, "GPU %u (%s) is of compute capability %d.%d; 8.0 is the least",
-                       info->ordinal, info->name, found.major, found.minor);
-    }
-    return CR_OK;
+    char device[sizeof info->name + 32];
+    snprintf(device, sizeof device, "GPU %u (%s)", info->ordinal, info->name);
+    return cr_cuda_capable(device, found.major, found.minor, error);
 }
 
 static void gpu_close(cr_gpu *gpu) {
