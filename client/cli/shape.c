@@ -86,9 +86,17 @@ bool cli_ordered(cured_dtype dtype, const cured_op *ops, size_t op_count) {
     return false;
 }
 
+/* Whether a partial of the ops has indices of extrema, for which it may be finished whatever it was made for. */
+static bool keeps_places(cured_dtype dtype, const cured_op *ops, size_t op_count) {
+    for (size_t i = 0; i < op_count; i++)
+        if ((cr_op_needs((cr_op)ops[i], (cr_dtype)dtype) & CR_FAM_EXTREMA) != 0) return true;
+    return false;
+}
+
 bool cli_counts_order(const cli_options *o, cured_dtype dtype, const cured_op *ops, size_t op_count, uint32_t dims,
                       const uint64_t *shape) {
-    const bool ordered = o->keys != NULL || o->within_given || cli_ordered(dtype, ops, op_count); /* places count */
+    const bool ordered = o->keys != NULL || o->within_given || cli_ordered(dtype, ops, op_count) || /* places count */
+                         (o->call.partial && !o->total && keeps_places(dtype, ops, op_count));
     uint32_t wide = 0; /* dimensions: with one alone both orders are the same */
     for (uint32_t d = 0; d < dims; d++) {
         if (shape[d] == 0) return false;

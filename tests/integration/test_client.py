@@ -261,6 +261,29 @@ class Npy(ClientTest):
                         out = self.answer("reduce", path, "--ops", "sum,max,mean,count,any", "--json", "--via", way)
                         self.check_json(out, dtype, stored, ["sum", "max", "mean", "count", "any"])
 
+    def test_partials_of_both_orders_are_one(self):
+        """Extrema keep their places, for which a partial may be finished whatever it was made for."""
+        array = numpy.random.default_rng(SEED).permutation(6 * 7 * 4).astype("<i2").reshape(6, 7, 4) - 50
+        array.flat[0] = array.flat[-1] = 3  # so that neither order has an extremum at its ends
+        for ops in ("max", "min", "norminf", "ptp", "sum", "var,max", "bit_or"):
+            for connect in ("embedded:", self.daemon.address):
+                made = []
+                for order in "CF":
+                    numpy.save(os.path.join(self.folder, "array.npy"), numpy.array(array, order=order))
+                    numpy.save(os.path.join(self.folder, "turned.npy"), numpy.array(array, ">i2", order=order))
+                    for name in ("array.npy", "turned.npy"):
+                        self.answer("reduce", name, "--ops", ops, "--partial", "--first", "3", "--output", "p.crp", address=connect)
+                        with open(os.path.join(self.folder, "p.crp"), "rb") as f:
+                            made.append(f.read())
+                self.assertEqual([made[0]] * 4, made, (ops, connect))
+                if ops == "max":
+                    self.assertEqual("argmax %d\n" % (3 + array.argmax()), self.answer("merge", "p.crp", "--ops", "argmax", address=connect))
+        numpy.savez_compressed(os.path.join(self.folder, "a.npz"), x=numpy.asfortranarray(array))
+        self.assertEqual("%d total" % array.max(), self.answer("max", "a.npz:x", "--total").splitlines()[-1])
+        status, _, err = self.run_client("max", "a.npz:x", "--partial")
+        self.assertEqual(65, status)
+        self.assertIn("Fortran order", err)
+
     def test_empty_and_large(self):
         path = os.path.join(self.folder, "array.npy")
         for shape in ((0,), (3, 0, 5)):
