@@ -19,7 +19,7 @@ OPCODES = {
     0x020: "FMUL", 0x021: "FADD", 0x023: "FFMA", 0x024: "IMAD", 0x025: "IMAD.WIDE", 0x027: "IMAD.HI",
     0x007: "SEL", 0x008: "FSEL", 0x009: "FMNMX", 0x00b: "FSETP", 0x00c: "ISETP", 0x010: "IADD3", 0x012: "LOP3", 0x016: "PRMT",
     0x017: "IMNMX", 0x019: "SHF", 0x048: "VIMNMX",
-    0x181: "LDG", 0x147: "BRA", 0x14d: "EXIT",
+    0x181: "LDG", 0x147: "BRA", 0x14d: "EXIT", 0x118: "NOP",
 }
 ADDS64 = ("DMUL", "DADD", "DSETP", "DFMA")               # on the float64 pipe
 CONVERTS64 = ("F2F.64", "F2I.64", "I2F.64", "FRND.64")   # to or from 64 bits
@@ -180,13 +180,13 @@ class Flow:
         return dict(found)
 
     def ways(self, head, body):
-        """Ways once round a loop, loops in it not taken: {(float64 instructions, bytes loaded): the instructions of the shortest}."""
-        best, done = {head: {(0, 0): (0, None)}}, {}
+        """Ways once round a loop, of which loops in it are taken once: {(float64 instructions, conversions, bytes loaded): the shortest}."""
+        best, done = {head: {(0, 0, 0): (0, None)}}, {}
         for at in sorted(body, key=self.rank.get):
             code = self.blocks[at]
-            adds, loads = sum(one.name in FLOAT64 for one in code), sum(one.bytes for one in code)
-            for (sofar, loaded), (length, way) in best.get(at, {}).items():
-                key, new = (sofar + adds, loaded + loads), (length + len(code), (at, way))
+            here = (sum(one.name in ADDS64 for one in code), sum(one.name in CONVERTS64 for one in code), sum(one.bytes for one in code))
+            for sofar, (length, way) in best.get(at, {}).items():
+                key, new = tuple(map(sum, zip(sofar, here))), (length + sum(one.name != "NOP" for one in code), (at, way))
                 for to in self.next[at]:
                     if to == head:
                         into = done
@@ -205,11 +205,12 @@ class Flow:
             way = way[1]
         return [one for at in reversed(blocks) for one in self.blocks[at]]
 
-    def cheapest(self, bytes_least, float64_least):
-        """The shortest way round any loop that loads and adds up so much; None if there is none."""
+    def cheapest(self, adds, converts, loads):
+        """The shortest way round any loop that has so many float64 instructions, conversions and bytes, without its NOPs; None: there is none."""
         found = None
         for head, body in self.loops().items():
-            for (adds, loads), way in self.ways(head, body).items():
-                if loads >= bytes_least and adds >= float64_least and (found is None or len(way) < len(found)):
+            for (a, c, b), way in self.ways(head, body).items():
+                way = [one for one in way if one.name != "NOP"]
+                if a >= adds and c >= converts and b >= loads and (found is None or len(way) < len(found)):
                     found = way
         return found

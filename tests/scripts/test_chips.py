@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""test_chips: whether docs/CHIPS.md says what the kernels are made of, and what follows from that.
+
+  test_chips.py page                the shares of memory's speed follow from the page's other two tables
+  test_chips.py BUILD [--update]    the instructions for an element are those of this build's machine code, for the chips that it has.
+                                    Needs a build with CUDA by the compiler that the page names, but no GPU; skipped (77) otherwise
+"""
+import glob
+import os
+import re
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import sass  # noqa: E402
+
+PAGE = os.path.join(HERE, "..", "..", "docs", "CHIPS.md")
+CODES = (80, 90, 100, 120)
+WALK, BURST, STRIPS = ("_Z7cr_walkI12cr_float_sumI{}Li{}ELi4ELi4EEEv12cr_fold_args", "_Z18cr_burst_float_sumI{}Li4ELb1ELb0EEv13cr_burst_args",
+                       "_Z14cr_axis_stripsIL8cr_dtype{}ELb0EEv12cr_axis_args")
+# name of a row: unit, kernel, bytes of a turn of its loop, bytes of an element, and float64 instructions and conversions for each: what
+# adds up all elements of a turn has as many of each at least.
+KERNELS = {
+    "sum f32": ("sums_floats", WALK.format("6cr_f32", 0), 64, 4, 1, 1),
+    "sum bf16": ("sums_halves", WALK.format("7cr_bf16", 0), 64, 2, 1, 0),
+    "sum f16": ("sums_halves", WALK.format("6cr_f16", 0), 64, 2, 1, 0),
+    "sum f64": ("sums_floats", WALK.format("6cr_f64", 0), 64, 8, 4, 0),
+    "sumsq f32": ("sums_floats", WALK.format("6cr_f32", 2), 64, 4, 4, 1),
+    "sumsq bf16": ("sums_halves", WALK.format("7cr_bf16", 2), 64, 2, 4, 1),
+    "sumsq f16": ("sums_halves", WALK.format("6cr_f16", 2), 64, 2, 5, 0),
+    "sumsq f64": ("sums_floats", WALK.format("6cr_f64", 2), 64, 8, 10, 0),
+    "sum f32, up to 66 MiB": ("sums_floats", BURST.format("6cr_f32"), 64, 4, 0, 1),
+    "sum bf16, up to 66 MiB": ("sums_halves", BURST.format("7cr_bf16"), 64, 2, 1, 0),
+    "sum f64, up to 66 MiB": ("sums_floats", BURST.format("6cr_f64"), 64, 8, 4, 0),
+    "rows f32": ("axis_floats", STRIPS.format(12), 128, 4, 1, 1),
+    "rows bf16": ("axis_halves", STRIPS.format(11), 128, 2, 1, 0),
+    "rows f64": ("axis_floats", STRIPS.format(13), 128, 8, 4, 0),
+}
+SHARED = ("sum f32", "sum bf16", "sum f16", "sum f64", "sumsq f32", "sumsq bf16", "sumsq f64")  # columns of the table of shares
+ISSUED = 0.7                                                   # of what can be issued: an allowance
+SECOND = {"f32": (4, 11.0), "bf16": (2, 6.6), "f64": (8, 23.0)}  # bytes, and instructions planned for an element without float64
+
+
+def tables(text):
+    """{first heading cell: [rows of cells]} of a page."""
+    found, rows = {}, None
+    for line in text.split("\n"):
+        if not line.startswith("|"):
+            rows = None
+            continue
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if rows is None:
+            rows = found[cells[0]] = []
+        rows.append(cells)
+    return {name: [rows[0]] + rows[2:] for name, rows in found.items()}
+
+
+def cell(adds, converts, whole):
+    return f"{adds:.1f} + {converts:.1f} of {whole:.1f}"
+
+
+def numbers(text):
+    """(float64 instructions, conversions, all) of a cell; None: not known."""
+    found = re.fullmatch(r"([\d.]+) \+ ([\d.]+) of ([\d.]+)", text)
+    return tuple(float(n) for n in found.groups()) if found else None
+
+
+def count(objects, name, code):
+    """The cell of a kernel's row; None: this build has no such code."""
+    _, kernel, turn, size, adds, converts = KERNELS[name]
+    found = objects.get((code, kernel))
+    if found is None:
+        return None
+    elements = turn // size
+    way = sass.Flow(found).cheapest(int(adds * elements), int(converts * elements), turn)
+    if way is None:
+        return "rolled"
+    of = [sum(one.name in names for one in way) / elements for names in (sass.ADDS64, sass.CONVERTS64)]
+    return cell(*of, len(way) / elements)
+
+
+def rates(rows):
+    """{chip: (code, bytes/s, float64 instructions/s, instructions issued/s)}."""
+    found = {}
+    for chip, code, memory, f64, f32, lanes, *_ in rows[1:]:
+        plain = [float(text.replace(",", "")) for text in (memory, f64, f32, lanes)]
+        found[chip] = (int(code), plain[0] * 1e9, plain[1] * 1e12 / 2, plain[2] * 1e12 / 2 * 128 / plain[3])
+    return found
+
+
+def share(rate, size, counted):
+    """Of memory's speed: where conversions take turns with the float64 instructions, and where they cost nothing."""
+    _, memory, slow, issued = rate
+    adds, converts, whole = counted
+    ends = []
+    for pipe in (adds + converts, adds):
+        speed = [memory, ISSUED * issued / whole * size] + ([slow / pipe * size] if pipe else [])
+        ends.append(f"{min(speed) / memory:.2f}")
+    return ends[0] if ends[0] == ends[1] else " … ".join(ends)
+
+
+def shares(made, rate_of):
+    """The rows of the table of shares."""
+    codes = {int(head): i for i, head in enumerate(made[0]) if head.isdigit()}
+    row_of = {row[0]: row for row in made[1:]}
+    for chip, rate in rate_of.items():
+        row = [chip]
+        for name in SHARED:
+            counted = numbers(row_of[name][codes[rate[0]]])
+            row.append(share(rate, KERNELS[name][3], counted) if counted else "?")
+        for size, planned in SECOND.values():
+            fits = ISSUED * rate[3] * size / rate[1]
+            row.append(f"{fits:.1f}: {min(1, fits / planned):.2f}")
+        yield row
+
+
+def check_page(text):
+    found = tables(text)
+    told, wrong = found["share"][1:], 0
+    for row in shares(found["kernel"], rates(found["chip"])):
+        if row not in told:
+            wrong += 1
+            print("docs/CHIPS.md should have: | " + " | ".join(row) + " |")
+    if len(told) != len(found["chip"]) - 1 or {row[0] for row in found["kernel"][1:]} != set(KERNELS):
+        wrong += 1
+        print("docs/CHIPS.md: there are too many or too few rows")
+    for row in found["chip"][1:]:
+        if "](http" not in row[-1]:
+            wrong += 1
+            print(f"docs/CHIPS.md: {row[0]} has no source")
+    print(f"{len(told)} chips, {wrong} wrong")
+    return 1 if wrong else 0
+
+
+def update(text, counted):
+    """The page with what was counted, and what follows from it."""
+    lines = text.split("\n")
+    head = next(i for i, line in enumerate(lines) if line.startswith("| kernel |"))
+    columns = [word.strip() for word in lines[head].strip("|").split("|")]
+    for at in range(head + 2, head + 2 + len(KERNELS)):
+        cells = [word.strip() for word in lines[at].strip("|").split("|")]
+        for i, column in enumerate(columns):
+            if column.isdigit():
+                cells[i] = counted.get((cells[0], int(column))) or cells[i]
+        lines[at] = "| " + " | ".join(cells) + " |"
+    found = tables("\n".join(lines))
+    head = next(i for i, line in enumerate(lines) if line.startswith("| share |"))
+    last = next(i for i in range(head, len(lines)) if not lines[i].startswith("|"))
+    rows = shares(found["kernel"], rates(found["chip"]))
+    lines[head + 2:last] = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def compiler_of(build):
+    for path in glob.glob(os.path.join(build, "CMakeFiles", "*", "CMakeCUDACompiler.cmake")):
+        with open(path, encoding="utf-8") as f:
+            found = re.search(r'CMAKE_CUDA_COMPILER_VERSION "([\d.]+)"', f.read())
+        if found:
+            return found.group(1)
+    return None
+
+
+def main():
+    if len(sys.argv) < 2:
+        print(__doc__)
+        return 64
+    with open(PAGE, encoding="utf-8") as f:
+        text = f.read()
+    if sys.argv[1] == "page":
+        return check_page(text)
+    folder = os.path.join(sys.argv[1], "kernels", "cuda", "CMakeFiles", "cured_cuda.dir", "instance")
+    objects = {}
+    for unit in sorted({row[0] for row in KERNELS.values()}):
+        path = os.path.join(folder, unit + ".cu.o")
+        if not os.path.exists(path):
+            print("skipped: this build has no kernels")
+            return 77
+        objects.update(sass.of_object(path))
+    version, told = compiler_of(sys.argv[1]), re.search(r"nvcc ([\d.]+\d)", text).group(1)
+    counted = {(name, code): count(objects, name, code) for name in KERNELS for code in CODES}
+    counted = {key: value for key, value in counted.items() if value}
+    if "--update" in sys.argv:
+        text = re.sub(r"nvcc [\d.]+\d", f"nvcc {version}", update(text, counted))
+        with open(PAGE, "w", encoding="utf-8") as f:
+            f.write(text)
+        return 0
+    if version != told:
+        print(f"skipped: the page was made with nvcc {told}, this is {version}")
+        return 77
+    made, wrong = tables(text)["kernel"], 0
+    codes = {int(head): i for i, head in enumerate(made[0]) if head.isdigit()}
+    row_of = {row[0]: row for row in made[1:]}
+    for (name, code), value in counted.items():
+        if row_of[name][codes[code]] != value:
+            wrong += 1
+            print(f"{name}, chip {code}: {value}; docs/CHIPS.md says {row_of[name][codes[code]]}. --update writes it anew")
+    print(f"{len(counted)} loops, {wrong} other than docs/CHIPS.md says")
+    return 1 if wrong or not counted else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
