@@ -10,6 +10,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 try:
     import dask.array
     import h5py
+    import netCDF4
+    import pandas
     import xarray
     import zarr
 except ImportError as error:
@@ -114,6 +116,23 @@ class Defaults(Case):
         self.assertEqual(cured.var(numpy.array([1.0, 2, 3, 5]), ddof=0.5), cured.var(tensor, ddof=0.5))
         with self.assertRaisesRegex(TypeError, "ddof: along an axis .* cast them to f32"):
             cured.var(tensor, axis=0, ddof=0.5)
+
+
+class Bins(Case):
+    def test_of_containers(self):
+        """What is missing from a column or a variable is in no bin."""
+        x, off = numpy.array([3, 1, 1, 7, 0]), numpy.array([0, 0, 1, 1, 0], "?")
+        d = self.enterContext(netCDF4.Dataset("x.nc", "w", diskless=True))
+        d.createDimension("n", 5)
+        variable = d.createVariable("x", "i8", ("n",), fill_value=7)
+        variable[...] = numpy.where(off, 7, x)
+        masked = numpy.ma.masked_array(x, off)
+        for a in (variable, arrow.OfArray(arrow.Node(x, off)), dask.array.from_array(masked, chunks=2, asarray=False),
+                  pandas.Series(pandas.array(masked.tolist(), dtype="Int64"))):
+            self.assertEqual([1, 1, 0, 1], cured.bincount(a).tolist(), type(a))
+            self.assertEqual([2, 1], cured.histogram(a, 2)[0].tolist(), type(a))
+        for a in (zarr.array(x), arrow.OfStream([arrow.Node(x[:2]), arrow.Node(x[2:])]), xarray.DataArray(x), x.tolist(), tuple(x)):
+            self.assertEqual([1, 2, 0, 1, 0, 0, 0, 1], cured.bincount(a).tolist(), type(a))
 
 
 if __name__ == "__main__":

@@ -332,6 +332,24 @@ class Keys(DaemonTest, Case):
         self.assertEqual([2, 1], cured.histogram(large, np.array([2.0**53, 2.0**53 + 2, 2.0**53 + 4]))[0].tolist())
         self.assertEqual([0, 3], cured.histogram(np.array([5, 6, 7], "u1"), [-1e300, -5.5, 1e300])[0].tolist())
 
+    def test_bins_of_what_is_there(self):
+        """Elements under a mask, of the array or of its weights, are in no bin, and the edges do not know them."""
+        x, weights, off = RANDOM.integers(0, 40, 3000), RANDOM.integers(-9, 9, 3000) / 8, RANDOM.random(3000) < 0.3
+        hidden = np.where(off, 10**9, x)
+        masked, more = np.ma.masked_array(hidden, off), np.ma.masked_array(weights, np.roll(off, 7))
+        both = ~(off | np.roll(off, 7))
+        self.assertEqual(np.bincount(x[~off]).tolist(), cured.bincount(masked).tolist())
+        self.assertEqual(np.bincount(x[both], weights[both]).tolist(), cured.bincount(masked, more).tolist())
+        self.assertEqual(np.bincount(x[~off], weights[~off]).tolist(), cured.bincount(masked, weights).tolist())
+        for bins in (10, [0, 3, 50]):
+            wanted, edges = np.histogram(x[~off], bins)
+            for a in (masked, masked.reshape(30, 100)):
+                got, mine = cured.histogram(a, bins)
+                self.assertEqual((wanted.tolist(), edges.tolist()), (got.tolist(), mine.tolist()))
+            self.assertEqual(np.histogram(x[both], bins, weights=weights[both])[0].tolist(), cured.histogram(masked, bins, weights=more)[0].tolist())
+        self.assertEqual([], cured.bincount(np.ma.masked_array([1, 2], True)).tolist())
+        self.assertEqual([0, 2], cured.bincount(np.ma.masked_array([1, 1])).tolist())
+
 
 if __name__ == "__main__":
     unittest.main()

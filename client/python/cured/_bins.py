@@ -3,8 +3,35 @@ import math
 import operator
 
 from . import _cured
+from ._adapt import adapt, is_no_array, is_stored
 
 CHUNK = 1 << 20  # elements whose bins are found at once
+
+
+def _whole(a):
+    """An array of every kind as NumPy's, and where elements of it are missing; None: nowhere."""
+    import numpy
+    mask = None
+    if is_stored(type(a)):
+        from . import _blocks, _stores
+        store = _stores.store_of(a)
+        a = _blocks._checked(store, tuple(slice(0, n) for n in store.shape))
+    if not is_no_array(type(a)):
+        a, mask = adapt(a)
+    return numpy.asarray(a), None if mask is None or mask is False else numpy.broadcast_to(mask, numpy.shape(a))
+
+
+def _present(a, weights, name):
+    """The elements and their weights, where neither is missing."""
+    a, missing = _whole(a)
+    if weights is None:
+        return a if missing is None else a[~missing], None
+    weights, more = _whole(weights)
+    if weights.shape != a.shape:
+        raise ValueError("weights: their shape is %r, it must be the same shape as that of %s, %r" % (weights.shape, name, a.shape))
+    for mask in (missing, more):
+        missing = mask if missing is None else missing if mask is None else missing | mask
+    return (a, weights) if missing is None else (a[~missing], weights[~missing])
 
 
 def bincount(x, /, weights=None, minlength=0):
@@ -13,7 +40,7 @@ def bincount(x, /, weights=None, minlength=0):
     >>> cured.bincount([0, 1, 1, 3])
     """
     import numpy
-    x = numpy.asarray(x)
+    x, weights = _present(x, weights, "x")
     if x.ndim != 1:
         raise ValueError("x: an array of one axis is wanted")
     if x.dtype == bool or (x.size == 0 and x.dtype.kind not in "iu"):
@@ -28,9 +55,6 @@ def bincount(x, /, weights=None, minlength=0):
         raise ValueError("x: %d is no number of a bin: they must not be negative" % least)
     groups = max(int(x.max()) + 1 if x.size else 0, minlength)
     if weights is not None:
-        weights = numpy.asarray(weights)
-        if weights.shape != x.shape:
-            raise ValueError("weights: their shape is %r, that of x %r" % (weights.shape, x.shape))
         return _cured.sum(weights, keys=x, groups=groups)
     return numpy.asarray(_cured.count(x, keys=x, groups=groups)).astype(numpy.int64)
 
@@ -40,14 +64,9 @@ def histogram(a, bins=10, range=None, weights=None):
     width, from the least element to the greatest or over range, or their edges. Elements and edges are compared as the numbers that they
     are, integers too. With weights the exact sum of those of each bin, rounded once, in place of counts."""
     import numpy
-    a = numpy.asarray(a)
+    a, weights = _present(a, weights, "a")
     edges = numpy.histogram_bin_edges(a, bins, range)
-    if weights is not None:
-        weights = numpy.asarray(weights)
-        if weights.shape != a.shape:
-            raise ValueError("weights: their shape is %r, it must be the same shape as that of a, %r" % (weights.shape, a.shape))
-        weights = numpy.ravel(weights)
-    a = numpy.ravel(a)
+    a, weights = numpy.ravel(a), None if weights is None else numpy.ravel(weights)
     find, count = _finder(a.dtype, edges), len(edges) - 1
     if count < 1:
         raise ValueError("bins: at least two edges are wanted")
