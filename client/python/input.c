@@ -18,6 +18,12 @@ static bool is_plain(PyTypeObject *type) {
     return false;
 }
 
+static void remember_plain(PyTypeObject *type) {
+    if (plain_count == PLAIN_TYPES) return;
+    plain[plain_count++] = (PyTypeObject *)Py_NewRef((PyObject *)type);
+    cr_py_numpy_learn(type);
+}
+
 static cured_dtype integer_of(Py_ssize_t size, bool is_signed) {
     static const cured_dtype types[] = {0, CURED_U8, CURED_U16, 0, CURED_U32, 0, 0, 0, CURED_U64};
     return size > 8 || types[size] == 0 ? CURED_DTYPE_DEFAULT : (cured_dtype)(types[size] + (is_signed ? 1 : 0));
@@ -112,10 +118,7 @@ static bool take_adapted(cr_py_input *in, PyObject **array) {
         return false;
     }
     in->held = pair; /* a tuple that holds both */
-    if (*array == given && mask == Py_None && plain_count < PLAIN_TYPES) {
-        plain[plain_count++] = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(given));
-        cr_py_numpy_learn(Py_TYPE(given));
-    }
+    if (*array == given && mask == Py_None) remember_plain(Py_TYPE(given));
     in->is_masked = mask != Py_None;
     if (mask == Py_None || mask == Py_False) return true;
     Py_INCREF(mask); /* take_other lets go of the pair */
@@ -187,14 +190,15 @@ static void refuse_mask(PyObject *mask) {
         PyErr_Format(PyExc_TypeError, "where: a bool array is wanted, not %R", (PyObject *)Py_TYPE(mask));
 }
 
-/* The mask, or what stands for it, as of a column of a table. A new reference. */
+/* The mask, or what stands for it, as of a column of a table. A new reference. A buffer knows nothing of what is missing. */
 static PyObject *mask_array(PyObject *mask) {
-    if (PyObject_CheckBuffer(mask)) return Py_NewRef(mask);
-    PyObject *array = NULL, *own = NULL, *pair = cr_py_helper("cured._adapt", "adapt", mask);
+    if (is_plain(Py_TYPE(mask))) return Py_NewRef(mask);
+    PyObject *array = NULL, *own = NULL, *pair = cr_py_helper("cured._adapt", "adapt_mask", mask);
     const bool taken = pair != NULL && PyArg_ParseTuple(pair, "OO", &array, &own), good = taken && own == Py_None;
+    if (good && array == mask) remember_plain(Py_TYPE(mask));
     if (good)
         Py_INCREF(array);
-    else if (taken && own != Py_False)
+    else if (taken)
         PyErr_SetString(PyExc_TypeError,
                         "where: elements of it are missing: mask.fillna(False), or .filled(False), leaves them out");
     else

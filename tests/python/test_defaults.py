@@ -134,6 +134,16 @@ class Bins(Case):
         for a in (zarr.array(x), arrow.OfStream([arrow.Node(x[:2]), arrow.Node(x[2:])]), xarray.DataArray(x), x.tolist(), tuple(x)):
             self.assertEqual([1, 2, 0, 1, 0, 0, 0, 1], cured.bincount(a).tolist(), type(a))
 
+    def test_a_second_array_that_misses_elements(self):
+        """It has no pairs for them."""
+        x = numpy.arange(4.0)
+        masked = numpy.ma.masked_array(x, [0, 1, 0, 0])
+        for second in (masked, dask.array.from_array(masked, chunks=2, asarray=False), arrow.OfArray(arrow.Node(x, masked.mask))):
+            for first in (zarr.array(x, chunks=2), dask.array.from_array(x, chunks=2)):
+                with self.assertRaisesRegex(ValueError, "second: elements of it are missing: where= says which pairs count"):
+                    cured.dot(first, second)
+        self.assertEqual(14.0, cured.dot(zarr.array(x, chunks=2), numpy.ma.masked_array(x)))
+
 
 if __name__ == "__main__":
     unittest.main()

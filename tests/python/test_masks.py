@@ -163,6 +163,45 @@ class Out(Case):
         self.assertEqual([4, 4, 4], out.tolist())
 
 
+class Beside(DaemonTest, Case):
+    """Arrays that go beside another, and have a mask of their own: no element under it is read as if it were there."""
+
+    def test_refused(self):
+        a = np.array([[5.0, 1, 2], [3, 7, 11]])
+        keep = np.ma.masked_array(np.ones((2, 3), "?"), [[1, 0, 0], [0, 0, 0]])
+        other, few = np.ma.masked_array(a, keep.mask), np.ma.masked_array([1.0, 2], [1, 0])
+        ends, groups = np.ma.masked_array([0, 2, 6], [0, 1, 0]), np.ma.masked_array([0, 1], [1, 0])
+        with cured.Client(self.daemon.address) as daemon, cured.Client("embedded:") as here:
+            for who in (cured, here, daemon):
+                for words, call in (
+                        ("where: .*missing", lambda: who.sum(a, where=keep)), ("where: .*missing", lambda: who.median(a, axis=1, where=keep)),
+                        ("where: .*missing", lambda: who.var(a, axis=1, ddof=0.5, where=keep)), ("where: .*missing", lambda: who.sum(a, where=keep[0])),
+                        ("where: .*missing", lambda: who.sum(a, keys=np.arange(2), where=keep)),
+                        ("where: .*missing", lambda: who.sum(a, where=np.ma.masked_array(True, True))),
+                        ("second: without a mask", lambda: who.dot(a, other)), ("offsets: without a mask", lambda: who.sum(a.ravel(), offsets=ends)),
+                        ("keys: without a mask", lambda: who.sum(a, keys=groups)), ("second: without a mask", lambda: cured.average(a, weights=other, client=who if who is not cured else None)),
+                        ("weights: some are missing", lambda: cured.average(a, 0, few)), ("second: without a mask", lambda: cured.vecdot(a, other[1]))):
+                    with self.assertRaisesRegex((TypeError, ValueError), words):
+                        call()
+
+    def test_of_nothing_missing(self):
+        """A mask that hides nothing is none."""
+        a = np.ma.masked_array([[5.0, 1, 2], [3, 7, 11]], np.zeros((2, 3), "?"))
+        for keep in (a > 2, np.ma.masked_array(a.data > 2), (a > 2)[:1], np.ma.masked_array(True)):
+            plain = keep.data
+            self.assertEqual(cured.sum(a.data, where=plain), cured.sum(a.data, where=keep))
+            self.assert_arrays(cured.sum(a.data, axis=0, where=plain), cured.sum(a.data, axis=0, where=keep))
+            self.assert_arrays(cured.std(a.data, axis=0, where=plain, ddof=0.5), cured.std(a.data, axis=0, where=keep, ddof=0.5))
+        self.assert_arrays(np.array([6.0, 14]), cured.sum(np.arange(8.0)[:8], offsets=np.ma.masked_array([0, 4, 8], False)) - [0, 8])
+
+    def test_vecdot_keeps_the_mask(self):
+        """Of an array whose shape is broadcast, too."""
+        x = np.ma.masked_array([[1.0, 2], [10, 20]], [[1, 0], [0, 0]])
+        self.assertEqual([2.0, 30], cured.vecdot(x, np.ones(2)).tolist())
+        self.assertEqual([2.0, 30], cured.vecdot(x, np.ones((2, 2))).tolist())
+        self.assertEqual([20.0, 40], cured.vecdot(np.ma.masked_array([10.0, 20], [1, 0]), np.array([[1.0, 1], [2, 2]])).tolist())
+
+
 class Partials(Case):
     """Of a part under a mask: without a position, whether or not something is left out of this one."""
 

@@ -52,6 +52,12 @@ def adapt(a):
     return a, None
 
 
+def adapt_mask(a):
+    """adapt() of a mask. None stands where it may miss elements, and misses none."""
+    values, missing = adapt(a)
+    return values, None if missing is None or missing is False or not missing.any() else missing
+
+
 def is_no_array(kind):
     """Whether a type is one of Python's own, whose objects hold no memory of elements of one type."""
     return kind.__module__.partition(".")[0] != "numpy" and issubclass(

@@ -8,7 +8,7 @@ from ._adapt import adapt, is_no_array, is_stored
 CHUNK = 1 << 20  # elements whose bins are found at once
 
 
-def _whole(a):
+def whole(a):
     """An array of every kind as NumPy's, and where elements of it are missing; None: nowhere."""
     import numpy
     mask = None
@@ -23,10 +23,10 @@ def _whole(a):
 
 def _present(a, weights, name):
     """The elements and their weights, where neither is missing."""
-    a, missing = _whole(a)
+    a, missing = whole(a)
     if weights is None:
         return a if missing is None else a[~missing], None
-    weights, more = _whole(weights)
+    weights, more = whole(weights)
     if weights.shape != a.shape:
         raise ValueError("weights: their shape is %r, it must be the same shape as that of %s, %r" % (weights.shape, name, a.shape))
     for mask in (missing, more):

@@ -126,9 +126,8 @@ def _along(array, op, axes, keepdims, where, ddof, options, client):
         complete(array, (0,) * array.ndim)
         options = {**options, "nulls": "skip"}
     if where is not None:
+        _cured.count(numpy.ma.getdata(array), where=where)  # raises what is wrong with the mask
         where = numpy.asanyarray(where)
-        if where.dtype != bool:
-            raise TypeError("where: a bool array is wanted, not one of %s" % where.dtype)
         missing = numpy.ma.getmaskarray(array) | ~numpy.broadcast_to(where, array.shape)
         array = numpy.ma.masked_array(numpy.ma.getdata(array), missing)
     stay = [k for k in range(array.ndim) if k not in axes]

@@ -3,6 +3,7 @@
 Arguments are NumPy's, in its order; the others are cured's. Answers are cured's: exact, then rounded once.
 """
 from . import _cured
+from ._bins import whole
 from ._lists import _cuda_device
 
 
@@ -45,7 +46,18 @@ def _spread(weights, shape, axis):
             own, tuple(shape[k] for k in axes if 0 <= k < len(shape))))
     order = sorted(range(len(axes)), key=axes.__getitem__)
     wide = [n if k in axes else 1 for k, n in enumerate(shape)]
+    weights, missing = whole(weights)
+    if missing is not None and missing.any():
+        raise ValueError("weights: some are missing: where= says which pairs count")
     return numpy.broadcast_to(numpy.transpose(weights, order).reshape(wide), shape)
+
+
+def _broadcast(a, shape):
+    """NumPy's array of this shape, masked where elements are missing."""
+    import numpy
+    values, missing = whole(a)
+    values = numpy.broadcast_to(values, shape)
+    return values if missing is None else numpy.ma.masked_array(values, numpy.broadcast_to(missing, shape))
 
 
 def average(a, axis=None, weights=None, returned=False, *, keepdims=False, dtype=None, where=None, nan="propagate", out=None,
@@ -72,5 +84,6 @@ def vecdot(a, b, /, *, axis=-1, **options):
     if _shape(a) != _shape(b):
         _refuse_tensors(a, b)
         import numpy
-        a, b = numpy.broadcast_arrays(a, b)
+        shape = numpy.broadcast_shapes(_shape(a), _shape(b))
+        a, b = _broadcast(a, shape), _broadcast(b, shape)
     return _cured.dot(a, b, axis, **options)

@@ -133,5 +133,7 @@ def beside(array, shape, what):
         found = read(tuple(slice(0, 1) if n == 1 else cut for n, cut in zip(own, box[behind:])))
         if what == "where":  # broadcast_to forgets a mask
             found = numpy.ma.filled(found, False)
+        elif numpy.ma.getmaskarray(found).any():
+            raise ValueError("second: elements of it are missing: where= says which pairs count")
         return numpy.broadcast_to(found, [cut.stop - cut.start for cut in box], subok=True)
     return part
