@@ -343,7 +343,7 @@ def main():
             print(f"in {sys.argv[2]}: {failure}", file=sys.stderr)
             return 1
         return 0
-    names = [os.path.relpath(os.path.abspath(n), ROOT) for n in sys.argv[1:]] or documents()
+    names = [os.path.relpath(os.path.join(ROOT, n), ROOT) for n in sys.argv[1:]] or documents()
     failed = 0
     with tempfile.TemporaryDirectory(prefix="cured-prefix-") as prefix:
         subprocess.run(["cmake", "--install", os.path.dirname(BIN), "--prefix", prefix], check=True,
