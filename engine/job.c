@@ -92,6 +92,7 @@ bool cr_job_empty_step(cr_job *job) {
 
 uint64_t cr_job_unwanted_bytes(const cr_job *job) {
     uint64_t bytes = job->axis && cr_job_axis_has_states(job->axis) ? job->axis->memory : 0;
+    if (job->axis) bytes += job->axis->packed_bytes;
     for (const cr_list *node = job->outputs.next; node != &job->outputs; node = node->next)
         bytes += cr_container(node, cr_output, link)->bytes;
     return bytes;

@@ -73,9 +73,9 @@ typedef struct cr_job_axis {
     uint64_t memory;          /* bytes that the job may hold, at most: states, answers, input that waits or is kept */
     uint32_t whole_kinds; /* not 0: where all of the input can be claimed in whole blocks, it is, by these (CR_BY_*) */
     uint64_t empty_next;  /* n = 0: answers made so far; the loop's */
-    struct cr_job_keys *keys; /* of a job that answers by key (job_axis_keys.c); NULL: it does not */
-    uint8_t *packed;          /* by key without ops: the partial by key, once the job is done; malloc's */
-    uint64_t packed_bytes;
+    struct cr_job_keys *keys;           /* of a job that answers by key (job_axis_keys.c); NULL: it does not */
+    uint8_t *packed;                    /* by key without ops: the partial by key, once the job is done; malloc's */
+    uint64_t packed_bytes, packed_next; /* of them, and how many went into outputs: the loop's */
     uint64_t from, till; /* by offsets: the array's element that is the input's first, and the last border */
     bool placed;         /* answers go straight to these places, and into no outputs */
     void *to[CR_AXIS_PLACES];
@@ -140,6 +140,12 @@ void cr_job_axis_claim_whole(cr_job *job);
 void cr_job_axis_leave_offsets(cr_job_axis *axis);
 /* Of a job that is DONE: whether it ended before all its states were answered. */
 bool cr_job_axis_has_states(const cr_job_axis *axis);
+/* Whether the job makes a partial by key in place of answers: its outputs are that partial's bytes, as answers of a byte to one op. */
+static inline bool cr_job_axis_packs(const cr_job_axis *axis) { return axis->spec.op_count == 0; }
+/* Of such a job that is DONE: makes the partial where there were no elements; otherwise it is there. */
+cr_status cr_job_axis_pack(cr_job_axis *axis, cr_error *error);
+/* The next bytes of it, NULL after the last. For the loop. */
+cr_output *cr_job_axis_packed_next(cr_job_axis *axis, cr_error *error);
 /* For cr_job_free. */
 void cr_job_axis_free(cr_job_axis *axis);
 

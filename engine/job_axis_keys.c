@@ -3,8 +3,10 @@
  *
  * Thread: workers; see job_axis.h. Owner: the job. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/job_axis_internal.h"
+#include "kernels/core/keyed.h"
 #include "kernels/cpu/keys/keys.h"
 
 struct cr_job_keys {
@@ -45,7 +47,7 @@ void cr_job_keys_free(cr_job_keys *of) {
 static cr_status finish(cr_queue *queue, cr_job *job, cr_error *error) {
     cr_job_axis *axis = job->axis;
     cr_job_keys *of = axis->keys;
-    const bool packs = axis->spec.op_count == 0;
+    const bool packs = cr_job_axis_packs(axis);
     const uint64_t all = packs ? 0 : cr_keys_answers(&of->keys), step = packs ? 1 : cr_job_axis_answers_at_once(axis);
     cr_status status = CR_OK;
     for (uint32_t i = 1; i < of->idle && status == CR_OK; i++)
@@ -64,6 +66,35 @@ static cr_status finish(cr_queue *queue, cr_job *job, cr_error *error) {
     }
     free_states(of);
     return status;
+}
+
+cr_status cr_job_axis_pack(cr_job_axis *axis, cr_error *error) {
+    const cr_axis_spec *spec = &axis->spec;
+    const cr_keyed of = {spec->dtype, spec->families, spec->shape.outer, spec->shape.inner, 0};
+    cr_keyed_writer w;
+    if (axis->packed) return CR_OK;
+    if (cr_keyed_begin(&w, &of, error) != CR_OK) return error->code;
+    axis->packed = cr_keyed_end(&w, &axis->packed_bytes);
+    return CR_OK;
+}
+
+cr_output *cr_job_axis_packed_next(cr_job_axis *axis, cr_error *error) {
+    if (cr_job_axis_pack(axis, error) != CR_OK) return NULL;
+    const uint64_t left = axis->packed_bytes - axis->packed_next;
+    const uint64_t now = left < CR_JOB_AXIS_OUTPUT_BYTES ? left : CR_JOB_AXIS_OUTPUT_BYTES;
+    if (!now) return NULL;
+    cr_output *output = malloc(sizeof *output + now);
+    if (!output) {
+        cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %llu bytes of the partial", (unsigned long long)now);
+        return NULL;
+    }
+    cr_list_init(&output->link);
+    output->first = axis->packed_next;
+    output->count = output->bytes = now;
+    output->missing = 0;
+    memcpy(output->data, axis->packed + axis->packed_next, now);
+    axis->packed_next += now;
+    return output;
 }
 
 /* A claim beyond may have found a key outside first: the call names the first of all, whoever sees one. */

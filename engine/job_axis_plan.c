@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "engine/sink.h"
+#include "kernels/core/keyed.h"
 #include "kernels/cpu/keys/keys.h"
 
 typedef unsigned long long ull;
@@ -110,6 +111,7 @@ static cr_job_axis *axis_new(cr_job *job, const cr_axis_spec *spec, cr_error *er
         axis->width[k] = cr_dtype_size(cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish));
         axis->answer_bytes += axis->width[k] + spec->statuses;
     }
+    if (cr_job_axis_packs(axis)) axis->width[0] = axis->answer_bytes = 1;
     set_strip(axis, spec->shape.inner);
     pthread_mutex_init(&axis->mutex, NULL);
     cr_list_init(&axis->pieces);
@@ -176,7 +178,10 @@ cr_status cr_job_axis_make_by_keys(cr_job *job, const cr_axis_spec *spec, const 
     if (cr_job_axis_is_empty(axis)) return CR_OK; /* the loop makes the answers, each of which is of no elements */
     cr_status status = cr_by_key_measure(spec, keys, wants, &first, &most, error);
     if (status != CR_OK) return status;
-    const uint64_t answers = times(cr_keys_answers(keys), axis->answer_bytes);
+    const cr_keyed partial = {spec->dtype, spec->families, keys->groups, keys->columns, 0};
+    const uint64_t answers = cr_job_axis_packs(axis)
+                                 ? 2 * cr_keyed_most(&partial, cr_keys_elements(keys)) /* it grows by copies */
+                                 : times(cr_keys_answers(keys), axis->answer_bytes);
     const uint64_t other = job->sink ? plus(CR_JOB_AXIS_OUTPUT_BYTES, statuses_beside(axis, job)) : answers;
     if (strict && (other > max_bytes || first > max_bytes - other))
         return cr_fail(error, CR_INVALID_ARGUMENT,

@@ -34,11 +34,12 @@ enum {
 };
 
 /* What a client offers in HELLO, and may send where WELCOME grants it: ReduceRequest.statuses; ReduceRequest.outputs and
- * RegisterRequest.writable; ReduceRequest.parameters; ReduceRequest.layout; and what beside.def lists, by the names of its fields. */
+ * RegisterRequest.writable; ReduceRequest.parameters; ReduceRequest.layout; ReduceRequest.partial with keys (keyed); and what beside.def lists, by the names of its fields. */
 #define CR_FEATURE_STATUSES "statuses"
 #define CR_FEATURE_OUTPUTS "outputs"
 #define CR_FEATURE_PARAMETERS "parameters"
 #define CR_FEATURE_LAYOUT "layout"
+#define CR_FEATURE_KEYED "keyed"
 
 /* What may be beside an array, in the order of the wire. */
 typedef enum cr_beside_kind {
@@ -55,7 +56,7 @@ typedef struct cr_beside_names {
 extern const cr_beside_names cr_beside_names_of[CR_BESIDES];
 
 /* All features that this version knows. */
-enum { CR_WIRE_FEATURES = 4 + CR_BESIDES };
+enum { CR_WIRE_FEATURES = 5 + CR_BESIDES };
 extern const char *const cr_wire_features[CR_WIRE_FEATURES];
 
 /* ---- the structs of fields.def: a member for each field of one message ---- */

@@ -36,10 +36,7 @@ UNPACKS(slow_log, slow_log_response, cr_wire_slow_log)
 
 _Static_assert((int)CR_WIRE_FEATURES <= (int)CR_WIRE_MAX_FEATURES, "HELLO has room for all features");
 const char *const cr_wire_features[CR_WIRE_FEATURES] = {
-    CR_FEATURE_STATUSES,
-    CR_FEATURE_OUTPUTS,
-    CR_FEATURE_PARAMETERS,
-    CR_FEATURE_LAYOUT,
+    CR_FEATURE_STATUSES, CR_FEATURE_OUTPUTS, CR_FEATURE_PARAMETERS, CR_FEATURE_LAYOUT, CR_FEATURE_KEYED,
 #define CR_BESIDE(field, KIND, message, name) #field,
 #include "proto/beside.def"
 #undef CR_BESIDE

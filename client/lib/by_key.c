@@ -57,7 +57,6 @@ static cr_status check_ops(const cr_keyed *of, const uint32_t *ops, uint32_t op_
                         .statuses = true,
                         .partial = true,
                         .folded = true,
-                        .by_key = true,
                         .finish = *opts};
     cr_status status = cr_ask_ops(&ask, &needs, error);
     for (uint32_t i = 0; i < op_count && status == CR_OK; i++) {

@@ -126,9 +126,6 @@ cr_status cr_ask_place(const cr_ask *ask, const cr_needs *needs, cr_error *error
     const char *way = cr_geometry_way(ask->geometry);
     if (ask->statuses && !many)
         return cr_fail(error, CR_INVALID_ARGUMENT, "statuses: they are for an axis; without one each op has its own");
-    if (ask->geometry == CR_GEOMETRY_KEYS && ask->partial && !ask->by_key)
-        return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "partial: by key none is made here: a connection to \"embedded:\" makes them, in its process");
     if (many && ask->partial && ask->geometry != CR_GEOMETRY_KEYS)
         return cr_fail(error, CR_INVALID_ARGUMENT, "partial: there are none %s", way);
     if (many && ask->first) return cr_fail(error, CR_INVALID_ARGUMENT, "first: it has no meaning %s", way);

@@ -19,7 +19,6 @@ typedef struct cr_ask {
     bool block;     /* the partial is of a block of a larger array */
     bool second;    /* there is a second array */
     bool folded;    /* it is finished from partials: there is no array at all */
-    bool by_key;    /* a partial by key can be carried */
     bool rereads;   /* the input can be read several times, as ops by rank need */
     uint64_t first; /* index of the input's first element */
     cr_finish_opts finish;

@@ -99,6 +99,28 @@ uint8_t *cr_keyed_end(cr_keyed_writer *w, uint64_t *length) {
     return bytes;
 }
 
+/* The most bytes that cr_share_pack writes of a cell. */
+static uint64_t share_most(cr_dtype dtype, uint32_t families) {
+    const bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
+    uint64_t most = CELL_LEAST_BYTES - CELL_HEAD_BYTES;
+    for (unsigned at = 0; at < CR_SUMS; at++) /* carries go beyond the limbs by a digit, and a sign by another */
+        if (families & cr_sum_rows[at].family)
+            most += (floats ? 24 : 0) + 4 + 4 * ((uint64_t)cr_sum_limbs((cr_sum_at)at, dtype) + 2);
+    if (families & CR_FAM_EXTREMA) most += 40;
+    if (families & CR_FAM_COUNTS) most += 16;
+    if (families & CR_FAM_BITS) most += 24;
+    if (families & CR_FAM_PROD) most += 20 + 8 * (uint64_t)CR_INT_PROD_WORDS;
+    return most < CR_SERIAL_MAX_BYTES ? most : CR_SERIAL_MAX_BYTES;
+}
+
+uint64_t cr_keyed_most(const cr_keyed *of, uint64_t elements) {
+    const uint64_t most = (uint64_t)1 << CR_KEYED_MAX_LOG2;
+    const uint64_t cells = of->columns && of->groups > most / of->columns ? most : of->groups * of->columns;
+    const uint64_t each = CELL_HEAD_BYTES + share_most(of->dtype, of->families);
+    const uint64_t some = cells < elements ? cells : elements; /* the others have none */
+    return some > (most - HEAD_BYTES) / each ? most : HEAD_BYTES + some * each;
+}
+
 void cr_keyed_drop(cr_keyed_writer *w) {
     free(w->bytes);
     w->bytes = NULL;

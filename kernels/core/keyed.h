@@ -41,6 +41,9 @@ cr_status cr_keyed_put(cr_keyed_writer *w, uint64_t cell, const cr_share *share,
 uint8_t *cr_keyed_end(cr_keyed_writer *w, uint64_t *length);
 void cr_keyed_drop(cr_keyed_writer *w);
 
+/* The most bytes that one comes to have of so many elements, with that head: beyond 2^32 there is none. */
+uint64_t cr_keyed_most(const cr_keyed *of, uint64_t elements);
+
 /* ---- Reading ---- */
 
 typedef struct cr_keyed_reader {

@@ -382,6 +382,7 @@ cr_pull cr_call_part(cr_call *call, uint64_t most, cr_part *part) {
 bool cr_call_is_folded(const cr_call *call) { return call->input == CR_FOLDED; }
 
 size_t cr_call_answer_bytes(const cr_call *call, uint32_t op) {
+    if (call->request.reduce.want_partial) return 1; /* by key */
     return cr_dtype_size(cr_axis_dtype((cr_op)call->request.reduce.ops[op], call->dtype, &call->finish));
 }
 

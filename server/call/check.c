@@ -2,6 +2,7 @@
 #include "server/call/check.h"
 
 #include "kernels/core/ask.h"
+#include "kernels/core/keyed.h"
 #include "kernels/ladder/ladder.h"
 #include "server/call/beside.h"
 #include "server/call/block.h"
@@ -70,7 +71,10 @@ cr_status cr_check_ops(cr_call *call, cr_error *error) {
 }
 
 static cr_status check_outputs(const cr_call *call, cr_error *error) {
-    if (!call->request.reduce.outputs || call->geometry != CR_GEOMETRY_WHOLE) return CR_OK;
+    if (!call->request.reduce.outputs) return CR_OK;
+    if (call->request.reduce.want_partial)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "outputs: a partial is not written; leave out one of them");
+    if (call->geometry != CR_GEOMETRY_WHOLE) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT,
                    "outputs: only arrays of answers are written; give axis, segments or keys");
 }
@@ -105,10 +109,25 @@ cr_status cr_check_finish(cr_call *call, cr_error *error) {
     return CR_OK;
 }
 
+/* Of a partial by key the length shows at the end. */
+static cr_status check_keyed(const cr_call *call, cr_error *error) {
+    const cr_wire_beside *keys = &cr_beside_of(call, CR_BESIDE_KEYS)->asked;
+    const cr_keyed of = {call->dtype, call->families, keys->groups, keys->columns, 0};
+    const uint64_t most = call->calls->config->max_answer_bytes,
+                   bytes = cr_keyed_most(&of, keys->count * keys->columns);
+    if (call->request.reduce.statuses)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "statuses: they are for answers, and partial asks for none");
+    if (bytes <= most) return CR_OK;
+    return cr_fail(error, CR_INVALID_ARGUMENT,
+                   "keys: their partial may come to have %llu bytes, which exceed max_answer_bytes, %llu", (ull)bytes,
+                   (ull)most);
+}
+
 /* Along an axis without elements few bytes, or none, can ask for any number of answers. */
 static cr_status check_answers(const cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
     uint64_t most = call->calls->config->max_answer_bytes, answers = cr_call_answers(call), width = 0;
+    if (r->want_partial) return check_keyed(call, error);
     for (uint32_t i = 0; i < r->op_count; i++)
         width += cr_dtype_size(cr_axis_dtype((cr_op)r->ops[i], call->dtype, &call->finish)) + r->statuses;
     if (!width || answers <= most / width) return CR_OK;
@@ -121,6 +140,8 @@ static cr_status check_place(const cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
     if (r->has_mask && r->want_partial && !r->unplaced)
         return cr_fail(error, CR_INVALID_ARGUMENT, "mask: a partial under one has no position: set unplaced");
+    if (r->has_keys && r->want_partial && !r->unplaced)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "keys: a partial by key has no position: set unplaced");
     cr_ask ask = ask_of(call);
     cr_status status = cr_ask_place(&ask, &(cr_needs){call->families, call->wants}, error);
     if (status == CR_OK && r->has_axis) status = cr_shape_check(&ask.shape, call->dtype, error);

@@ -7,6 +7,10 @@ bool cr_outputs_next(cr_outputs *o, cr_queue *queue, cr_job *job, bool folded, c
     error->code = CR_OK;
     if (o->output) return true;
     o->output = cr_queue_output(queue, job);
+    if (!o->output && folded && cr_job_axis_packs(job->axis)) {
+        o->output = cr_job_axis_packed_next(job->axis, error);
+        return o->output != NULL;
+    }
     /* What nobody needs to compute is made here. */
     if (!o->output && folded && job->axis->spec.shape.n == 0) o->output = cr_job_axis_empty_next(job->axis, error);
     return o->output != NULL;
@@ -53,13 +57,14 @@ bool cr_outputs_part(cr_outputs *o, const cr_job *job, uint64_t most, cr_part *p
 
 uint64_t cr_outputs_sent(cr_outputs *o, cr_queue *queue, cr_job *job, bool folded) {
     cr_output *output = o->output;
+    const uint64_t each = cr_job_axis_packs(job->axis) ? 1 : job->axis->spec.op_count;
     const size_t width = job->sink ? 0 : job->axis->width[o->sent / output->count];
     const uint64_t bytes = o->lent * (width + job->axis->spec.statuses);
     o->bytes_sent += bytes;
     o->sent += o->lent;
     o->lent = 0;
     skip(o, job);
-    if (o->sent < output->count * job->axis->spec.op_count) return bytes;
+    if (o->sent < output->count * each) return bytes;
     o->output = NULL;
     o->sent = 0;
     o->bytes_done += output->bytes;

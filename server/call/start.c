@@ -23,7 +23,7 @@ static void axis_of(const cr_call *call, cr_axis_spec *spec) {
                            .offsets = cr_beside_offsets(call),
                            .families = call->families,
                            .items = cr_ranked_items(call),
-                           .op_count = r->op_count,
+                           .op_count = r->want_partial ? 0 : r->op_count, /* a partial by key has no answers */
                            .finish = call->finish};
     if (call->geometry == CR_GEOMETRY_OFFSETS) spec->shape = (cr_shape){spec->offsets.count, 0, 1};
     if (call->geometry == CR_GEOMETRY_KEYS) {
@@ -32,7 +32,7 @@ static void axis_of(const cr_call *call, cr_axis_spec *spec) {
     }
     if (r->has_mask) spec->mask_line = spec->shape.inner;
     if (r->has_second) spec->second_line = spec->shape.inner;
-    for (uint32_t i = 0; i < r->op_count; i++) {
+    for (uint32_t i = 0; i < spec->op_count; i++) {
         spec->ops[i] = (cr_op)r->ops[i];
         may_lack |= !r->n || cr_axis_may_lack(spec->ops[i], call->dtype, &call->finish) ||
                     cr_axis_may_be_none(spec->ops[i], call->dtype, &call->finish);

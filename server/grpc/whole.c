@@ -15,6 +15,9 @@ static struct {
 cr_status cr_grpc_whole_check(const cr_grpc_stream *stream, const cr_wire_reduce *asked, cr_error *error) {
     uint64_t width = 0;
     if (stream->method->several || cr_call_geometry(stream->call) == CR_GEOMETRY_WHOLE) return CR_OK;
+    if (asked->want_partial)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "partial: one by key comes in parts, and Reduce answers by one message: call ReduceStream");
     for (uint32_t i = 0; i < asked->op_count; i++) width += cr_call_answer_bytes(stream->call, i) + asked->statuses;
     if (!width || cr_call_answers(stream->call) <= CR_GRPC_WHOLE_BYTES / width) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT,

@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { CALLS = 8, TURNS = 64, MOST = 64 * 1024 };
+enum { CALLS = 9, TURNS = 64, MOST = 64 * 1024 };
 
 static int listener = -1, memory;
 static char path[64];
@@ -49,18 +49,21 @@ static void on_progress(cured_call *call, uint64_t done, uint64_t total, void *u
     cured_cancel(call);
 }
 
-/* Streams 1 to 8, and a PING. */
+/* Streams 1 to 9, one of them the region's, a PING, and stream 10 once a WELCOME grants partials by key. */
 static cured_region *start(cured_conn *conn, cured_call *calls[CALLS + 1]) {
     static const float three[] = {1, 2, 3}, four[] = {1, 2, 3, 4};
     static const cured_op ops[] = {CURED_OP_SUM, CURED_OP_MIN, CURED_OP_ARGMAX};
     static const cured_axis axis = {2, 1, 2};
-    cured_options o = CURED_OPTIONS_INIT, along, parts, partial, progress;
+    static const uint8_t of_three[] = {0, 1, 0};
+    static const cured_keys keys = {of_three, 3, CURED_U8, 2, 1, false};
+    cured_options o = CURED_OPTIONS_INIT, along, parts, partial, keyed, progress;
     cured_region *region;
     o.retries = 0;
-    along = parts = partial = progress = o;
+    along = parts = partial = keyed = progress = o;
     along.axis = parts.axis = &axis;
     parts.on_part = on_part;
-    partial.partial = true;
+    partial.partial = keyed.partial = true;
+    keyed.keys = &keys;
     progress.on_progress = on_progress;
     progress.progress_ms = 1;
     need(cured_reduce_buffer(conn, CURED_F32, ops, 3, three, 3, &o, &calls[0], NULL) == CURED_OK);
@@ -74,6 +77,7 @@ static cured_region *start(cured_conn *conn, cured_call *calls[CALLS + 1]) {
          CURED_OK);
     need(cured_reduce_fd(conn, CURED_F32, ops, 1, memory, 0, 3, &o, &calls[7], NULL) == CURED_OK);
     need(cured_ping(conn, &o, &calls[8], NULL) == CURED_OK);
+    need(cured_reduce_buffer(conn, CURED_F32, ops, 1, three, 3, &keyed, &calls[9], NULL) == CURED_OK);
     return region;
 }
 
@@ -123,7 +127,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     need(peer >= 0);
     cured_region *region = start(conn, calls);
     if (data[0] & 1) {
-        cr_wire_welcome w = {.version = 1, .server = "fuzz/1"};
+        cr_wire_welcome w = {
+            .version = 1, .server = "fuzz/1", .feature_count = 2, .features = {"keys", CR_FEATURE_KEYED}};
         size_t n = cr_wire_pack_welcome(&w, welcome + CR_FRAME_HEADER_BYTES, sizeof welcome - CR_FRAME_HEADER_BYTES);
         cr_frame f = {.type = CR_FRAME_WELCOME, .length = (uint32_t)n};
         cr_frame_put(welcome, &f);

@@ -10,8 +10,8 @@ import threading
 
 from beside import BESIDE_WAYS, WAYS, Beside, BesideTest
 from cured_daemon import BIN, DaemonTest, environment, main, need_binary
-from cured_wire import (CANCEL, DATA, DATA_LOSS, END, HELLO, INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE, RESOURCE_EXHAUSTED, SIZES,
-                        UNIMPLEMENTED, beside_message, bytes_field, descriptor_input, frame, hello_message, keys_message, region_input,
+from cured_wire import (CANCEL, CANCELLED, DATA, DATA_LOSS, END, HELLO, INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE, RESOURCE_EXHAUSTED, SIZES,
+                        UNIMPLEMENTED, beside_message, bytes_field, descriptor_input, frame, hello_message, keys_message, layout_message, region_input,
                         segments_message, stream_input, uint_field)
 from expected import expect, plain
 from test_masks import random_mask
@@ -175,13 +175,81 @@ class ByKeyTest(BesideTest):
 
     def test_what_goes_with_no_keys(self):
         said = keys_message(beside_message(10), 3)
-        for words, options in ((("axis",), {"axis": (2, 5, 1)}), (("partial: by key none is made here",), {"partial": True}), (("first",), {"first": 4}),
+        keyed = {"partial": True, "unplaced": True}
+        for words, options in ((("axis",), {"axis": (2, 5, 1)}), (("keys: a partial by key has no position",), {"partial": True}), (("first",), {"first": 4}),
+                               (("statuses", "partial"), dict(keyed, statuses=True)), (("first", "no meaning"), dict(keyed, first=4)),
+                               (("outputs: a partial is not written",), dict(keyed, outputs=((0, 9, 0),))), (("axis",), dict(keyed, axis=(2, 5, 1))),
+                               (("argmax",), dict(keyed, ops=("argmax",))), (("several reads",), dict(keyed, ops=("median",))),
+                               (("layout", "no block"), dict(keyed, layout=layout_message((20,), (0,), (10,)))),
                                (("kernel", "keys"), {"kernel": "v7_shuffle"}), (("offsets",), {"segments": segments_message(beside_message(2))})):
             self.refuse(INVALID_ARGUMENT, *words, keys=said, **options)
         f = self.memfd(bytes(40))
         self.conn.register(1, f.fileno())
         self.refuse(INVALID_ARGUMENT, "keys", "several regions", keys=said, source=bytes_field(4, bytes_field(1, uint_field(1, 1) + uint_field(3, 10))))
         self.conn.unregister(1)
+
+
+    def partial(self, stream, answer=None):
+        """The bytes of the partial, whose parts must come one behind the other."""
+        answer = self.conn.wait(stream) if answer is None else answer
+        self.assertIsNone(answer.status)
+        self.assertEqual(([], b""), (answer.results, answer.partial))
+        at = 0
+        for op, start, values in answer.parts:
+            self.assertEqual((0, at), (op, start))
+            at += len(values)
+        return b"".join(values for _, _, values in answer.parts)
+
+    def test_partials(self):
+        """In parts, whatever way the input comes; of the head's fields each is right, and each cell is a partial that merges as any other."""
+        ops = ["sum", "count_nonzero"]
+        for way, keys_way in itertools.product(WAYS, BESIDE_WAYS):
+            for n in (0, 1, 500):
+                data, keys = plain("f64", 2 * n, n), [self.r.randrange(7) for _ in range(n)]
+                answer = self.ask("f64", ops, data, way, [keys_of(keys, 9, "i32", keys_way, 2)], partial=True, unplaced=True)
+                raw = self.partial(None, answer)
+                self.assertEqual(2 * n, answer.count)
+                magic, version, dtype, _, groups, columns, cells = struct.unpack_from("<2sBBIQQQ", raw)
+                self.assertEqual((b"CK", 1, 9, 2), (magic, version, groups, columns), (way, keys_way, n))
+                self.assertEqual(len(set(keys)) * 2, cells)
+                at, last = 32, -1
+                for _ in range(cells):
+                    cell, length = struct.unpack_from("<QI", raw, at)
+                    self.assertLess(last, cell)
+                    share, last, at = raw[at + 12:at + 12 + length], cell, at + 12 + length
+                    rows = b"".join(data[8 * (2 * i + cell % 2):][:8] for i in range(n) if keys[i] == cell // 2)
+                    merged = self.conn.merge(ops, [share])
+                    self.assertEqual([expect(op, "f64", rows) for op in ops], merged.keys())
+                self.assertEqual(len(raw), at)
+
+    def start_partial(self, c, n=1 << 16, groups=1 << 16):
+        stream = c.open_stream()
+        c.send(c.call_frame(stream, "f32", ["sum", "var"], stream_input(4 * n), keys=keys_message(beside_message(n), groups, "u32"), partial=True,
+                            unplaced=True))
+        c.answers[stream].auto_credit = False
+        c.send_array(stream, struct.pack("<%dI" % n, *[i % groups for i in range(n)]) + struct.pack("<f", 1.5) * n)
+        return stream
+
+    def test_partials_wait_for_credit(self):
+        """No more comes than the client takes, whoever leaves or cancels meanwhile; others go on, and all is given back."""
+        for how in ("take", "cancel", "leave", "take"):
+            c, other = self.connect(), self.connect()
+            stream = self.start_partial(c)
+            c.until(lambda: c.answers[stream].window < 1 << 18)
+            self.assertFalse(c.answers[stream].over)
+            self.assertIsNone(other.inline("f32", ["count"], bytes(40)).status)
+            if how == "take":
+                c.answers[stream].auto_credit = True
+                c.give_credit()
+                raw = self.partial(None, c.wait(stream))
+                self.assertEqual((1 << 16,), struct.unpack_from("<Q", raw, 24))
+            elif how == "cancel":
+                c.send(frame(CANCEL, stream))
+                self.assertEqual(CANCELLED, c.wait(stream).status.code)
+            c.close()
+            other.close()
+        self.conn.close()
+        self.daemon.check_returned(self)
 
 
 class LibraryTest(DaemonTest):
@@ -217,6 +285,22 @@ class Limits(DaemonTest):
         self.assert_sentence(c.wait(other).status, RESOURCE_EXHAUSTED, "max_state_bytes_per_connection")
         c.send_data(held, bytes(4), True)
         self.assertEqual(bytes(8 << 12), c.wait(held).array(0, 8, 1 << 12))
+        self.assertEqual(0, c.info()["counters"]["state_bytes"])
+
+    def test_what_a_partial_may_take_is_counted(self):
+        c, n = self.connect(), 8
+        for groups, good in ((1 << 12, True), (1 << 20, False)):  # eight elements are in eight cells, of whatever groups; but states are of all
+            stream = c.start_stream("f32", ["sum"], 4 * n, keys=keys_message(beside_message(n), groups, "u32"), partial=True, unplaced=True)
+            c.send_data(stream, struct.pack("<8I", *range(8)) + bytes(4 * n), True)
+            status = c.wait(stream).status
+            if good:
+                self.assertIsNone(status)
+            else:
+                self.assert_sentence(status, INVALID_ARGUMENT, "groups: ", "max_state_bytes_per_connection")
+        n = 1 << 13  # elements, each of a group of its own: 8,192 states fit, and a partial of so many cells does not
+        stream = c.start_stream("f32", ["sum", "var"], 4 * n, keys=keys_message(beside_message(n), n, "u32"), partial=True, unplaced=True)
+        c.send_array(stream, struct.pack("<%dI" % n, *range(n)) + bytes(4 * n))
+        self.assert_sentence(c.wait(stream).status, INVALID_ARGUMENT, "groups: ", "of answers exceed what max_state_bytes_per_connection")
         self.assertEqual(0, c.info()["counters"]["state_bytes"])
 
     def test_states_that_would_grow_too_far(self):

@@ -229,8 +229,39 @@ class Keys(DaemonTest, Case):
         with self.assertRaisesRegex(TypeError, "first: a partial by key has no position"):
             cured.partial(a, "sum", keys=keys, first=3)
         daemon = self.enterContext(cured.Client(self.daemon.address))
-        with self.assertRaisesRegex(NotImplementedError, "partial: a daemon makes none by key yet"):
-            daemon.partial(a, "sum", keys=keys)
+        for sentence, op in (("without a position there is no argmax of f64", "argmax"), ("op digest is of all bytes", "digest"),
+                             ("op prod of f64 goes by the places", "prod"), ("partial: op median has none", "median")):
+            with self.assertRaisesRegex(ValueError, sentence):
+                daemon.partial(a, op, keys=keys)
+        with self.assertRaisesRegex(ValueError, "keys: number 2 is 0, not one of 0 to -1|there are no groups"):
+            daemon.partial(a, "sum", keys=keys, groups=0)
+
+    def test_partials_by_a_daemon(self):
+        """Types, layouts, masks, dropped keys, kinds of input and no elements: the bytes that this process makes; parts of both merge."""
+        client, cases = self.enterContext(cured.Client(self.daemon.address)), 0
+        with tempfile.TemporaryDirectory() as folder:
+            for dtype, shape, of_keys in (("f8", (ROWS,), "i8"), ("f4", (ROWS, 3), "u1"), ("f2", (ROWS, 2, 2), "i4"), ("i4", (ROWS, 2), "u8"),
+                                          ("?", (ROWS,), "u4"), ("f8", (0,), "i4"), ("u1", (0, 3), "i4")):
+                a = (RANDOM.standard_normal(shape) * 100).astype(dtype)
+                keys, keep = RANDOM.integers(0, GROUPS + 2, len(a)).astype(of_keys), RANDOM.random(shape) < 0.8
+                shared = cured.empty(a.shape, a.dtype)
+                shared[...] = a
+                path = os.path.join(folder, "a%d.npy" % cases)
+                np.save(path, a)
+                for ops in ("sum", "mean,max", "var,count_nonzero", "prod" if a.dtype.kind != "f" else "norm1"):
+                    if ops[0] == "v" and dtype == "?":
+                        continue
+                    for options in ({"groups": GROUPS + 2}, {"groups": GROUPS, "drop": True}, {"groups": GROUPS + 2, "where": keep}):
+                        wanted = cured.partial(a, ops, keys=keys, **options)
+                        for name, b in [*layouts(a), ("shared", shared)] + ([] if "where" in options else [("file", cured.file(path))]):
+                            self.assertEqual(wanted, client.partial(b, ops, keys=keys, **options), (name, dtype, shape, ops, options))
+                            cases += 1
+        self.assertGreater(cases, 300)
+        large, keys = RANDOM.standard_normal(300000), RANDOM.integers(0, 90000, 300000)
+        parts = [(client if k % 2 else cured).partial(large[k::3], "sum,var", keys=keys[k::3].copy(), groups=90000) for k in range(3)]
+        self.assertGreater(len(bytes(parts[1])), 6 << 20)  # beyond the credit that a call begins with
+        wanted, got = cured.reduce(large, "sum,var", keys=keys, groups=90000), cured.merge(parts).finish("sum,var")
+        self.same(wanted, got, ["sum", "var"], "merged")
 
     def test_a_daemon(self):
         """Ops, layouts, masks, dropped keys, out= and kinds of input, by a daemon: the bits that this process answers."""
@@ -278,11 +309,7 @@ class Keys(DaemonTest, Case):
                     for k, answer in enumerate(answers):
                         self.assertEqual([[2 + k, 3 + k], [4 + 2 * k, 6 + 2 * k], [0, 0]], answer.tolist())
                     making = client.partial(np.arange(3.0), "sum", keys=np.array([1, 0, 1]), groups=3)
-                    if address == "embedded:":
-                        self.assertEqual([1, 2, 0], (await making).finish("sum").sum.tolist())
-                    else:
-                        with self.assertRaisesRegex(NotImplementedError, "a daemon makes none by key yet"):
-                            await making
+                    self.assertEqual([1, 2, 0], (await making).finish("sum").sum.tolist())
                     with self.assertRaisesRegex(ValueError, "keys: number 2 is 7"):
                         await client.sum(np.arange(3.0), keys=np.array([0, 1, 7]), groups=3)
         asyncio.run(main())

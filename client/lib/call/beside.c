@@ -1,5 +1,6 @@
 /* beside: see beside.h. Thread, owner: see there. */
 #include "client/lib/call/beside.h"
+#include "client/lib/call/keyed.h"
 
 /* Only the bytes that say something are sent. */
 static bool of_mask(const cured_call *call, cr_wire_beside *wire, const uint8_t **bytes) {
@@ -134,6 +135,11 @@ cr_status cr_cl_beside_check(const cured_call *call, cr_error *error) {
         return cr_fail(error, CR_UNIMPLEMENTED,
                        "layout: this daemon is too old to take blocks; a connection to \"embedded:\" does, in this "
                        "process");
+    if (cr_cl_keyed_asks(call) && call->calls->has_beside[CR_BESIDE_KEYS] && !call->calls->has_keyed)
+        return cr_fail(
+            error, CR_UNIMPLEMENTED,
+            "partial: this daemon is too old to make one by key; a connection to \"embedded:\" does, in this "
+            "process");
     for (uint32_t kind = 0; kind < CR_BESIDES; kind++) {
         const char *const name = cr_beside_names_of[kind].name;
         if (!take(call, kind, &wire, &bytes)) continue;

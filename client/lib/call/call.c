@@ -6,6 +6,7 @@
 
 #include "client/lib/call/beside.h"
 #include "client/lib/call/gather.h"
+#include "client/lib/call/keyed.h"
 #include "client/lib/call/outputs.h"
 #include "client/lib/call/regions.h"
 #include "client/lib/error.h"
@@ -68,6 +69,7 @@ void cr_cl_call_submit(cured_call *call) {
     cr_cl_beside_restart(call);
     cr_cl_gather_restart(call);
     if (call->array != NULL) cr_cl_array_reset(call->array);
+    cr_cl_keyed_reset(call);
     calls->way->begin(call);
 }
 

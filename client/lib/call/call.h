@@ -136,8 +136,8 @@ struct cured_call {
     char *json;         /* of KIND_STATS, KIND_SLOW_LOG and KIND_CONFIG; NULL: none yet */
     cr_cl_array *array; /* with an axis */
     uint8_t *partial;
-    size_t partial_bytes;
-    uint8_t input_dtype; /* 0: not known (a merge of what is no partial) */
+    size_t partial_bytes, partial_room; /* room: of one that comes in parts */
+    uint8_t input_dtype;                /* 0: not known (a merge of what is no partial) */
     uint8_t head[CR_CL_HEAD_BYTES];
     uint32_t value_count; /* ops asked for; values are valid when done with CR_OK */
     struct cured_value values[];

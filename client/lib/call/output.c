@@ -9,6 +9,7 @@
 #include "client/lib/call/beside.h"
 #include "client/lib/call/call.h"
 #include "client/lib/call/gather.h"
+#include "client/lib/call/keyed.h"
 #include "client/lib/call/outputs.h"
 #include "client/lib/call/regions.h"
 
@@ -109,6 +110,13 @@ bool cr_cl_call_next_frame(cured_call *call) {
     return add_data(call);
 }
 
+/* Bytes of answers, beyond those that a daemon sends unasked. */
+static uint64_t answers_credit(const cured_call *call) {
+    if (call->array != NULL) return cr_cl_array_credit(call->array);
+    const uint64_t most = cr_cl_keyed_asks(call) ? cr_cl_keyed_most(call) : 0;
+    return most > CR_CREDIT_INITIAL_BYTES ? most - CR_CREDIT_INITIAL_BYTES : 0;
+}
+
 static void put_call(cured_call *call) {
     cr_cl_calls *calls = call->calls;
     call->stream = ++calls->last_stream;
@@ -142,9 +150,10 @@ static void put_call(cured_call *call) {
         return;
     }
     call->head_len += (uint32_t)n;
-    if (call->array != NULL && cr_cl_array_credit(call->array) != 0) {
+    const uint64_t due = answers_credit(call);
+    if (due != 0) {
         uint8_t credit[CREDIT_BYTES];
-        n = cr_wire_pack_credit(cr_cl_array_credit(call->array), credit, sizeof credit);
+        n = cr_wire_pack_credit(due, credit, sizeof credit);
         put_frame(call, CR_FRAME_CREDIT, 0, (uint32_t)n);
         memcpy(call->head + call->head_len, credit, n);
         call->head_len += (uint32_t)n;
@@ -157,7 +166,7 @@ static bool must_wait(const cured_call *call) {
     const cr_cl_calls *calls = call->calls;
     if (calls->welcomed) return calls->has_outputs && cr_cl_outputs_opening(call);
     return cr_cl_array_wants_statuses(call->array) || cr_cl_beside_sends(call) || cr_cl_beside_asks(call) ||
-           call->block != NULL || call->outputs != NULL || cr_cl_regions_writable(call);
+           call->block != NULL || cr_cl_keyed_asks(call) || call->outputs != NULL || cr_cl_regions_writable(call);
 }
 
 void cr_cl_call_send(cured_call *call) {

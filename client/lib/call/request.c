@@ -100,9 +100,6 @@ static cr_status set_offsets(cured_call *call, const cured_options *o, cr_error 
 
 /* A partial by key, which has no positions. */
 static cr_status set_keys_partial(cured_call *call, const cured_options *o, cr_error *error) {
-    if (call->calls->local == NULL)
-        return cr_fail(error, CR_UNIMPLEMENTED,
-                       "partial: a daemon makes none by key yet; a connection to \"embedded:\" does, in this process");
     if (o->results != NULL || o->outputs != NULL || o->on_part != NULL || o->statuses)
         return cr_fail(error, CR_INVALID_ARGUMENT,
                        "partial: results, outputs, on_part and statuses are for answers; give them when it is finished "

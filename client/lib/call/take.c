@@ -7,6 +7,7 @@
 
 #include "client/lib/call/beside.h"
 #include "client/lib/call/call.h"
+#include "client/lib/call/keyed.h"
 #include "client/lib/call/regions.h"
 #include "client/lib/error.h"
 #include "kernels/core/axis.h"
@@ -103,9 +104,12 @@ static cr_status take_reduced(cured_call *call, const uint8_t *in, uint32_t len,
     cr_wire_result r;
     if (cr_wire_unpack_result(in, len, &r, error) != CR_OK) return bad_result(error);
     const char *wrong = check_count(call, r.count);
-    bool good = wrong == NULL, partial = call->request.reduce.want_partial;
+    const bool good = wrong == NULL, keyed = cr_cl_keyed_asks(call),
+               partial = call->request.reduce.want_partial && !keyed;
     if (good && call->array != NULL)
         wrong = cr_cl_array_check_end(call, &r);
+    else if (good && keyed)
+        wrong = cr_cl_keyed_check_end(call, &r);
     else if (good && !partial)
         wrong = take_values(call, &r);
     else if (good && (r.partial == NULL || r.partial_len == 0 || r.partial_len > CURED_PARTIAL_BYTES))
@@ -121,6 +125,11 @@ static cr_status take_reduced(cured_call *call, const uint8_t *in, uint32_t len,
 static cr_status take_part(cured_call *call, const uint8_t *in, uint32_t len, cr_error *error) {
     cr_wire_part part;
     if (cr_wire_unpack_part(in, len, &part, error) != CR_OK) return bad_result(error);
+    if (call->array == NULL) {
+        const char *not_taken;
+        if (!cr_cl_keyed_take(call, &part, &not_taken) || not_taken == NULL) return CR_OK;
+        return cr_cl_broken(error, "bad part of a partial", not_taken);
+    }
     const char *wrong = cr_cl_array_take(call, &part); /* may free the call */
     return wrong != NULL ? cr_cl_broken(error, "bad part of an array", wrong) : CR_OK;
 }
@@ -208,7 +217,8 @@ static void take_pong(cr_cl_calls *calls, const cr_frame *f, const uint8_t *in) 
 /* Whether more of the answer follows it. Of a call that is over nobody knows. */
 static bool ends(const cr_frame *f, const cured_call *call) {
     if (f->flags & CR_FLAG_END) return true;
-    return f->type == CR_FRAME_RESULT ? call == NULL || call->array != NULL : f->type != CR_FRAME_STATUS;
+    const bool in_parts = call == NULL || call->array != NULL || cr_cl_keyed_asks(call);
+    return f->type == CR_FRAME_RESULT ? in_parts : f->type != CR_FRAME_STATUS;
 }
 
 cr_status cr_cl_calls_take(cr_cl_calls *calls, const cr_frame *f, const uint8_t *in, cr_error *error) {

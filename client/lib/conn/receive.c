@@ -50,6 +50,7 @@ static void on_welcome(cured_conn *conn, const uint8_t *in, uint32_t len) {
     conn->calls.has_outputs = cr_wire_has_feature(w.features, w.feature_count, CR_FEATURE_OUTPUTS);
     conn->calls.has_parameters = cr_wire_has_feature(w.features, w.feature_count, CR_FEATURE_PARAMETERS);
     conn->calls.has_layout = cr_wire_has_feature(w.features, w.feature_count, CR_FEATURE_LAYOUT);
+    conn->calls.has_keyed = cr_wire_has_feature(w.features, w.feature_count, CR_FEATURE_KEYED);
     for (int kind = 0; kind < CR_BESIDES; kind++)
         conn->calls.has_beside[kind] = cr_wire_has_feature(w.features, w.feature_count, cr_beside_names_of[kind].field);
     cr_cl_calls_held(&conn->calls);

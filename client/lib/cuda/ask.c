@@ -192,7 +192,6 @@ cr_status cr_cl_cuda_needs(const cr_cl_cuda_ask *ask, cr_dtype dtype, cr_needs *
                          .rereads = ask->ranked,
                          .partial = ask->unplaced || ask->first != 0 || ask->has_block,
                          .unplaced = ask->unplaced,
-                         .by_key = true,
                          .block = ask->has_block,
                          .first = ask->first,
                          .finish = ask->finish};

@@ -33,7 +33,6 @@ cr_ask cr_local_ask(const cured_call *call) {
                     .masked = call->mask.kind != CR_MASK_NONE,
                     .block = call->block != NULL,
                     .second = call->has_second,
-                    .by_key = true,
                     .rereads = true,
                     .first = r->first,
                     .finish = {.nan = (cr_nan_policy)r->nan,

@@ -295,10 +295,7 @@ static void answer_by_key(cr_work *work, cured_timing timing) {
     cr_job_axis *axis = work->job->axis;
     cured_call *call = work->call;
     cr_error error = {CR_OK, ""};
-    cr_keyed_writer w;
-    const cr_keyed of = {axis->spec.dtype, axis->spec.families, call->keys.groups, call->keys.columns, 0};
-    if (axis->packed == NULL && cr_keyed_begin(&w, &of, &error) == CR_OK)
-        axis->packed = cr_keyed_end(&w, &axis->packed_bytes);
+    cr_job_axis_pack(axis, &error);
     call->timing = timing;
     call->count = call->elements;
     call->partial = axis->packed;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/core/keyed.h"
+#include "kernels/cpu/fold.h"
 #include "kernels/cpu/keys/keys.h"
 #include "tests/protocol/hex.h"
 #include "tests/unit/check_main.h"
@@ -166,7 +167,51 @@ START_TEST(refuses_empty_cells) {
 }
 END_TEST
 
+/* All families that cells have, of elements with any bits: whole types full of them, which reach the first and the last digit. */
+START_TEST(no_longer_than_is_said) {
+    static uint8_t elements[8 * 4096];
+    cr_share *share = malloc(sizeof *share);
+    uint32_t seed = 1;
+    for (int dtype = 1; dtype < 64; dtype++) {
+        if (!cr_dtype_is_input((cr_dtype)dtype)) continue;
+        cr_keyed of = {(cr_dtype)dtype, 0, 1, 1, 0};
+        for (cr_op op = cr_op_next(CR_OP_NONE); op != CR_OP_NONE; op = cr_op_next(op))
+            if (cr_op_supports(op, of.dtype, &error) == CR_OK && cr_op_inputs(op) == 1 &&
+                cr_keys_takes(op, of.dtype, &error) == CR_OK && cr_share_unplaced_takes(op, of.dtype, &error) == CR_OK)
+                of.families |= cr_op_needs(op, of.dtype);
+        for (int kind = 0; kind < 4; kind++) { /* random bits, all bits, the largest of a float, the smallest */
+            const size_t size = cr_dtype_size(of.dtype);
+            const uint8_t top[] = {0, 0xff, 0x7b, 0};
+            for (size_t i = 0; i < sizeof elements; i++)
+                elements[i] = kind == 0   ? (uint8_t)((seed = seed * 1664525u + 1013904223u) >> 24)
+                              : kind == 3 ? i % size == 0
+                                          : top[kind];
+            for (size_t i = 0; of.dtype == CR_BOOL && i < sizeof elements; i++) elements[i] &= 1;
+            cr_partial p;
+            uint64_t length;
+            cr_keyed_writer w;
+            cr_partial_init(&p, of.dtype, of.families);
+            cr_partial_want(&p, CR_WANTS_ALL);
+            cr_cpu_fold(&p, elements, sizeof elements / size, 0);
+            ck_assert_int_eq(cr_share_make(share, &p, CR_UNPLACED, &error), CR_OK);
+            ck_assert_int_eq(cr_keyed_begin(&w, &of, &error), CR_OK);
+            ck_assert_int_eq(cr_keyed_put(&w, 0, share, &error), CR_OK);
+            free(cr_keyed_end(&w, &length));
+            ck_assert_msg(length <= cr_keyed_most(&of, 1), "%s: %d bytes of %d", cr_dtype_name(of.dtype), (int)length,
+                          (int)cr_keyed_most(&of, 1));
+        }
+    }
+    free(share);
+    const cr_keyed many = {CR_F64, CR_FAM_SUM, UINT64_MAX / 3, 7, 0}, few = {CR_F64, CR_FAM_SUM, 5, 2, 0};
+    ck_assert_uint_eq(cr_keyed_most(&many, UINT64_MAX), (uint64_t)1 << CR_KEYED_MAX_LOG2);
+    ck_assert_uint_eq(cr_keyed_most(&many, 3) - HEAD, 3 * (cr_keyed_most(&few, 1) - HEAD));
+    ck_assert_uint_eq(cr_keyed_most(&few, 100) - HEAD, 10 * (cr_keyed_most(&few, 1) - HEAD));
+    ck_assert_uint_eq(cr_keyed_most(&few, 0), HEAD);
+}
+END_TEST
+
 CR_CHECK_MAIN("serial/keyed") {
+    tcase_add_test(tc, no_longer_than_is_said);
     tcase_add_test(tc, golden);
     tcase_add_test(tc, answers);
     tcase_add_loop_test(tc, refuses, 0, REFUSALS);

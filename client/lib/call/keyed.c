@@ -1,0 +1,64 @@
+/* keyed: see keyed.h. Thread, owner: see there. */
+#include "client/lib/call/keyed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/core/keyed.h"
+#include "kernels/core/op.h"
+
+bool cr_cl_keyed_asks(const cured_call *call) {
+    return call->geometry == CR_GEOMETRY_KEYS && call->request.reduce.want_partial && call->calls->local == NULL;
+}
+
+uint64_t cr_cl_keyed_most(const cured_call *call) {
+    cr_keyed of = {(cr_dtype)call->input_dtype, 0, call->keys.groups, call->keys.columns, 0};
+    for (uint32_t i = 0; i < call->value_count; i++) of.families |= cr_op_needs((cr_op)call->values[i].op, of.dtype);
+    return cr_keyed_most(&of, call->elements);
+}
+
+void cr_cl_keyed_reset(cured_call *call) {
+    if (!cr_cl_keyed_asks(call)) return;
+    free(call->partial);
+    call->partial = NULL;
+    call->partial_bytes = call->partial_room = 0;
+}
+
+bool cr_cl_keyed_take(cured_call *call, const cr_wire_part *part, const char **wrong) {
+    const uint64_t most = cr_cl_keyed_most(call);
+    *wrong = NULL;
+    if (part->op != 0 || part->statuses_len != 0)
+        *wrong = "it is of no partial";
+    else if (part->first != call->partial_bytes)
+        *wrong = "it does not follow the last one";
+    else if (part->values_len > most - call->partial_bytes)
+        *wrong = "the partial is longer than so many elements make it";
+    if (*wrong != NULL || part->values_len == 0) return true;
+    const size_t length = call->partial_bytes + part->values_len;
+    if (length > call->partial_room) { /* memory goes by what came, and not by what may come */
+        const size_t twice = call->partial_room <= most / 2 ? 2 * call->partial_room : (size_t)most;
+        const size_t room = twice > length ? twice : length;
+        uint8_t *more = realloc(call->partial, room);
+        if (more == NULL) {
+            cr_cl_call_finish(call, CR_RESOURCE_EXHAUSTED, 0, "no memory for the partial");
+            return false;
+        }
+        call->partial = more;
+        call->partial_room = room;
+    }
+    memcpy(call->partial + call->partial_bytes, part->values, part->values_len);
+    call->partial_bytes = length;
+    return true;
+}
+
+const char *cr_cl_keyed_check_end(const cured_call *call, const cr_wire_result *result) {
+    cr_keyed_reader r;
+    cr_error ignored;
+    if (result->result_count != 0 || result->written != 0 || result->partial != NULL)
+        return "it has answers, and a partial by key was asked for";
+    if (call->partial == NULL || cr_keyed_open(&r, call->partial, call->partial_bytes, &ignored) != CR_OK)
+        return "the parts are no partial by key";
+    const bool same = r.of.dtype == (cr_dtype)call->input_dtype && r.of.groups == call->keys.groups &&
+                      r.of.columns == call->keys.columns;
+    return same ? NULL : "the partial is of other elements or groups than asked for";
+}

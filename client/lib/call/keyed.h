@@ -1,0 +1,21 @@
+/* keyed: the partial by key that a daemon sends in parts, one behind the other (PROTOCOL.md, "Keys"). The daemon is not trusted: its bytes
+ * are no more than so many elements can give.
+ *
+ * Thread: the one that uses the connection. Owner: the call has the bytes. */
+#ifndef CURED_CLIENT_LIB_CALL_KEYED_H
+#define CURED_CLIENT_LIB_CALL_KEYED_H
+
+#include "client/lib/call/call.h"
+
+/* Whether the call asks a daemon for one. */
+bool cr_cl_keyed_asks(const cured_call *call);
+/* Bytes that it has at most. */
+uint64_t cr_cl_keyed_most(const cured_call *call);
+/* A try begins: nothing has come. */
+void cr_cl_keyed_reset(cured_call *call);
+/* Takes a part. *wrong: what is wrong with it. False: there is no memory, and the call is done. */
+bool cr_cl_keyed_take(cured_call *call, const cr_wire_part *part, const char **wrong);
+/* All parts came: what is wrong with them, or NULL. */
+const char *cr_cl_keyed_check_end(const cured_call *call, const cr_wire_result *result);
+
+#endif
