@@ -15,8 +15,8 @@ export type Described = // written by scripts/op-lists
 
 export type TypedArray = Int8Array | Uint8Array | Uint8ClampedArray | Int16Array | Uint16Array | Int32Array | Uint32Array
     | BigInt64Array | BigUint64Array | Float32Array | Float64Array;
-/** Bytes without a type (Buffer, ArrayBuffer) need `dtype`. */
-export type ArrayData = TypedArray | ArrayBuffer;
+/** Bytes without a type (Buffer, ArrayBuffer, SharedArrayBuffer, DataView) need `dtype`. A Float16Array holds f16, where Node has one. */
+export type ArrayData = TypedArray | ArrayBuffer | SharedArrayBuffer | DataView;
 /** Chunks of one type, in order: also a Readable of Buffers, with `dtype`. An element may lie in two chunks of bytes. */
 export type ArrayStream = AsyncIterable<ArrayData> | Iterable<ArrayData>;
 
@@ -25,13 +25,15 @@ export type Value = number | bigint | boolean | string;
 
 export interface Signal {
     readonly aborted: boolean;
+    readonly reason?: any;
     addEventListener(type: 'abort', listener: () => void, options?: { once?: boolean }): void;
+    removeEventListener(type: 'abort', listener: () => void): void;
 }
 
 export interface CallOptions {
-    /** Gives up after so long, with DEADLINE_EXCEEDED. */
+    /** Gives up after so long, with DEADLINE_EXCEEDED: an integer from 1 to 2^32 - 1. */
     timeoutMs?: number;
-    /** An AbortSignal: the call ends with CANCELLED. */
+    /** An AbortSignal: the call ends with CANCELLED, whose `cause` is the signal's reason. */
     signal?: Signal;
 }
 
@@ -45,26 +47,32 @@ export interface FinishOptions extends CallOptions {
     overflow?: 'error' | 'wrap';
 }
 
-export interface Options extends FinishOptions {
-    /** The elements' type, where the array does not say it. A Uint16Array holds f16 with `dtype: 'f16'`. */
+/** Of the array that is passed. */
+export interface InputOptions extends FinishOptions {
+    /** The elements' type, where the array does not say it. A Uint8Array holds any type, and a Uint16Array f16 with `dtype: 'f16'`. */
     dtype?: Dtype;
+    /** Lengths of the dimensions, in C order; one dimension unless it is said. */
+    shape?: readonly number[];
     /** A byte an element, true unless it is 0: only those elements count. */
-    where?: Uint8Array;
-    /** The other array of dot, sqdist and average. */
-    second?: ArrayData;
-    /** Of quantile: a share from 0 to 1; 0.5 unless it is said. */
-    q?: number;
-    method?: 'linear' | 'lower' | 'higher' | 'nearest' | 'midpoint';
+    where?: Uint8Array | Uint8ClampedArray | Int8Array;
+    /** The other array of dot, sqdist and average. Beside a stream it may be one, and `shape` says how long they are. */
+    second?: ArrayData | ArrayStream;
+    /** Of average: another name of `second`. */
+    weights?: ArrayData | ArrayStream;
     /** The array begins with this element of a larger one. */
-    first?: number;
+    first?: number | bigint;
     onProgress?: (bytesDone: number, bytesTotal: number) => void;
+}
+
+export interface Options extends InputOptions {
+    /** Of quantile: a share from 0 to 1, or several, of which each has an answer; 0.5 unless it is said. */
+    q?: number | readonly number[] | Float64Array | Float32Array;
+    method?: 'linear' | 'lower' | 'higher' | 'nearest' | 'midpoint';
 }
 
 export interface AxisOptions extends Options {
     /** The dimensions that are reduced, one or several; negative: from the end. Those of a stream must lie side by side. */
     axis: number | readonly number[];
-    /** Lengths of the dimensions, in C order; one dimension unless it is said. A stream needs it. */
-    shape?: readonly number[];
     keepdims?: boolean;
 }
 
@@ -78,8 +86,6 @@ export interface KeyOptions extends Options {
     groups?: number;
     /** Rows whose key is outside are for no group; otherwise such a key fails the call. */
     drop?: boolean;
-    /** Lengths of the dimensions, the first of which counts the rows; one dimension unless it is said. */
-    shape?: readonly number[];
 }
 
 /** An answer for each segment: elements from one offset up to the next. */
@@ -88,11 +94,22 @@ export interface SegmentOptions extends Options {
     offsets: Int32Array | Uint32Array | BigInt64Array | BigUint64Array;
 }
 
+/** Of a part of an array. */
+export interface PartialOptions extends InputOptions {
+    /** The part does not know its place: no argmin, argmax and digest. Under a mask it never does. */
+    unplaced?: boolean;
+    /** The part is a block of `shape` in an array of these lengths, */
+    within?: readonly number[];
+    /** and begins there along each of its dimensions. */
+    start?: readonly number[];
+}
+
 export type ManyOptions = AxisOptions | KeyOptions | SegmentOptions;
 
 /** Answers along axes, by key or by offsets. */
 export interface ArrayResult {
     dtype: ResultDtype;
+    /** Of a list of quantiles the first dimension is that of the list. */
     shape: number[];
     /** f16, bf16 and f8 are Float32Array; i128 are bigints, digests strings. */
     values: TypedArray | bigint[] | string[];
@@ -100,14 +117,15 @@ export interface ArrayResult {
     statuses: Uint8Array | null;
 }
 
+type ValueOf<K, V> = [V] extends [ArrayResult] ? V : K extends 'quantile' ? V | number[] : V;
 /** Of each op its answer; undefined where it has none, and `errors` says why. */
-export type Result<O extends Op, V = Value> = { readonly [K in O]: V | undefined } & {
+export type Result<O extends Op, V = Value> = { readonly [K in O]: ValueOf<K, V> | undefined } & {
     /** Of the array. */
     readonly elements: number;
     readonly errors: { readonly [K in O]?: CuredError };
 };
 
-/** What the daemon or the connection said. An option that cannot be is a RangeError or a TypeError, with the code 'INVALID_ARGUMENT'. */
+/** What the daemon, the connection or the signal said. An option that cannot be is a RangeError or a TypeError, with the code 'INVALID_ARGUMENT'. */
 export class CuredError extends Error {
     /** gRPC's name: 'INVALID_ARGUMENT', 'RESOURCE_EXHAUSTED', … */
     readonly code: string;
@@ -128,6 +146,12 @@ export interface ConnectOptions {
     timeoutMs?: number;
 }
 
+type List = { q: readonly number[] | Float64Array | Float32Array };
+type Quantile = {
+    (array: ArrayData | ArrayStream, options: ManyOptions): Promise<ArrayResult>;
+    (array: ArrayData | ArrayStream, options: Options & List): Promise<number[]>;
+    (array: ArrayData | ArrayStream, options?: Options & { q?: number }): Promise<number>;
+};
 type OneOp<V extends Value> = {
     (array: ArrayData | ArrayStream, options: ManyOptions): Promise<ArrayResult>;
     (array: ArrayData | ArrayStream, options?: Options): Promise<V>;
@@ -157,7 +181,7 @@ export class Client {
     bit_and: OneOp<number | bigint | boolean>;
     bit_or: OneOp<number | bigint | boolean>;
     bit_xor: OneOp<number | bigint | boolean>;
-    quantile: OneOp<number>;
+    quantile: Quantile;
     dot: OneOp<number | bigint>;
     count_inf: OneOp<bigint>;
     digest: OneOp<string>;
@@ -170,12 +194,19 @@ export class Client {
     reduce<O extends Op>(array: ArrayData | ArrayStream, ops: readonly O[], options?: Options): Promise<Result<O>>;
     describe(array: ArrayData | ArrayStream, options: ManyOptions): Promise<Result<Described, ArrayResult>>;
     describe(array: ArrayData | ArrayStream, options?: Options): Promise<Result<Described>>;
-    /** The exact unfinished state of a part, for merge(). */
-    partial(array: ArrayData | ArrayStream, ops: readonly Op[], options?: Options): Promise<Uint8Array>;
+    /** The exact unfinished state of a part, for merge(), mergePartials() and finish(). */
+    partial(array: ArrayData | ArrayStream, ops: readonly Op[], options?: PartialOptions): Promise<Uint8Array>;
+    /** The answers of all parts, in any order, that were made for these ops. */
     merge<O extends Op>(partials: readonly Uint8Array[], ops: readonly O[], options?: FinishOptions): Promise<Result<O>>;
+    /** The partial of all parts. */
+    mergePartials(partials: readonly Uint8Array[], ops: readonly Op[], options?: FinishOptions): Promise<Uint8Array>;
+    /** The answers of one partial. */
+    finish<O extends Op>(partial: Uint8Array, ops: readonly O[], options?: FinishOptions): Promise<Result<O>>;
     /** What cured.proto calls InfoResponse and StatsResponse. */
     info(options?: CallOptions): Promise<Record<string, unknown>>;
     stats(options?: CallOptions): Promise<Record<string, unknown>>;
+    /** The slowest calls of the last hour, each what cured.proto calls SlowCall. */
+    slowLog(options?: CallOptions): Promise<Record<string, unknown>[]>;
     close(): void;
 }
 

@@ -3,261 +3,198 @@
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
-const { pipeline } = require('stream/promises');
 const grpc = require('@grpc/grpc-js');
-const { DTYPES, RESULTS, dtypeOf, sizeOf, bytesOf, valueOf, arrayOf } = require('./values');
-const { cured, OPS, bad, badType, dtypeNumber, requestOf, placed, turned } = require('./request');
+const { CuredError, bad, badType, shown, kindOf } = require('./errors');
+const { CALL, FINISH, REDUCE, PARTIAL, NO_PARTIAL, CONNECT, optionsOf } = require('./options');
+const { Flight, unary, streamed } = require('./flight');
+const { PIECE, Bytes, isBytes, inputOf, feed } = require('./input');
+const { DTYPES } = require('./values');
+const { cured, OPS, dtypeNumber, askedOf, finishOf, placed, partOf, turned } = require('./request');
+const { Answers, resultOf, partialOf, counted } = require('./answers');
 
 const DESCRIBED = [ // written by scripts/op-lists
     'count', 'count_nan', 'min', 'max', 'argmin', 'argmax', 'sum', 'mean', 'std',
 ];
-const PIECE = 1 << 20; // bytes of an array in a message; more than that go as a stream
-const TURN = 256 * 1024; // bytes of an array, and then of the second one
 
-class CuredError extends Error {
-    constructor(code, message, more = {}) {
-        super(message);
-        this.name = 'CuredError';
-        this.code = code;
-        Object.assign(this, more);
+// The second array of dot, sqdist and average: as many elements of the same type.
+async function secondOf(options, { dtype, count }, flight) {
+    const name = options.weights === undefined ? 'second' : 'weights';
+    if (options.second !== undefined && options.weights !== undefined) throw bad('second and weights are two names of one array: give one');
+    const array = options[name];
+    if (array === undefined) return undefined;
+    if (count === undefined) throw bad(`${name}: a stream needs shape beside it, the lengths of its dimensions`);
+    const second = await inputOf(name, array, options.dtype, flight);
+    if (second.dtype !== dtype) {
+        second.input.close();
+        throw badType(`${name} is of ${second.dtype}, must be of the array's type, ${dtype}`);
     }
+    if (second.count !== undefined && second.count !== count)
+        throw bad(`${name} has ${second.count} elements, the array ${count}: they must be as long`);
+    return second.input;
 }
 
-function failure(error) {
-    if (error instanceof CuredError || typeof error.code !== 'number') return error;
-    const wait = error.metadata && error.metadata.get('grpc-retry-pushback-ms')[0];
-    return new CuredError(grpc.status[error.code], error.details || error.message,
-        wait === undefined ? {} : { retryAfterMs: Number(wait) });
-}
-
-// An array and a second one in turns, as the daemon takes them.
-function* turns(array, second) {
-    for (let at = 0; at < array.length; at += TURN) {
-        yield array.subarray(at, at + TURN);
-        yield second.subarray(at, at + TURN);
-    }
-}
-
-function* cut(bytes) {
-    for (let at = 0; at < bytes.length; at += PIECE) yield bytes.subarray(at, at + PIECE);
-}
-
-// Chunks of a stream, of one type. first: the chunk that was looked at, or undefined where the stream has none.
-async function* chunksOf(first, rest, dtype, given) {
-    for (let chunk = first; chunk !== undefined;) {
-        const own = dtypeOf(chunk);
-        if (!given && own !== dtype) throw bad(`a chunk holds ${own || 'bytes'}, the chunks before it ${dtype}`);
-        yield* cut(bytesOf(chunk));
-        const next = await rest.next();
-        chunk = next.done ? undefined : next.value;
-    }
-}
-
-// The array's type, and its bytes and elements, or chunks where it is a stream.
-async function inputOf(array, options) {
-    const streams = array !== null && typeof array === 'object' && !ArrayBuffer.isView(array) && !(array instanceof ArrayBuffer);
-    let dtype = options.dtype;
-    let first, iterator, bytes;
-    if (streams) {
-        iterator = (array[Symbol.asyncIterator] || array[Symbol.iterator] || (() => {
-            throw badType('an array is a typed array, a Buffer, an ArrayBuffer, or a stream of these');
-        })).call(array);
-        const { value, done } = await iterator.next();
-        first = done ? undefined : value;
-        dtype = dtype || (first === undefined ? undefined : dtypeOf(first));
-    } else {
-        bytes = bytesOf(array);
-        dtype = dtype || dtypeOf(array);
-    }
-    if (dtype === undefined) throw bad('dtype: bytes have no type, say which they hold');
-    dtypeNumber('dtype', dtype);
-    if (streams) return { dtype, chunks: chunksOf(first, iterator, dtype, options.dtype !== undefined) };
-    if (!Object.hasOwn(DTYPES, dtype)) throw bad(`dtype is '${dtype}', which answers have, and no array`);
-    const size = DTYPES[dtype][1];
-    if (bytes.length % size !== 0) throw bad(`the array has ${bytes.length} bytes, which are no whole elements of ${dtype}`);
-    return { dtype, bytes, count: bytes.length / size };
-}
-
-// The bytes of the second array.
-function secondOf(options, { dtype, bytes }) {
-    if (bytes === undefined) throw badType('second: it goes with an array in memory, and this one is a stream: pass an array');
-    const { second } = options;
-    const typed = ArrayBuffer.isView(second) && !Buffer.isBuffer(second);
-    if (typed && options.dtype === undefined && dtypeOf(second) !== dtype)
-        throw badType(`second is of ${dtypeOf(second)}, must be of the array's type, ${dtype}`);
-    const own = bytesOf(second);
-    if (own.length !== bytes.length) throw bad(`second has ${own.length} bytes, the array ${bytes.length}: they must be as long`);
-    return own;
+// Where TLS and tokens go: a secret does not go where others can read it.
+function checkSecrets(scheme, rest, options) {
+    for (const name of ['ca', 'certificate', 'key', 'token'])
+        if (options[name] !== undefined && typeof options[name] !== 'string') throw badType(`${name} is ${kindOf(options[name])}, must be a string`);
+    for (const name of ['ca', 'certificate', 'key'])
+        if (options[name] !== undefined && scheme !== 'tls') throw bad(`${name} goes with tls:HOST:PORT, and the address begins with ${scheme}: leave it out`);
+    if ((options.certificate === undefined) !== (options.key === undefined))
+        throw bad('certificate and key go together: give the names of both files');
+    if (options.token !== undefined && !/^[\x21-\x7e]{1,128}$/.test(options.token))
+        throw bad('token is no NAME.SECRET of 1 to 128 letters, digits and signs, as `cured-client token` writes it');
+    if (options.token !== undefined && scheme === 'tcp' && !/^(localhost|127\.[0-9.]+|\[?::1\]?):[0-9]+$/.test(rest))
+        throw bad('token: it is not sent to another host without TLS: use tls:HOST:PORT');
 }
 
 class Client {
-    constructor(address, options = {}) {
+    #stub;
+    #token;
+    #timeoutMs;
+    #closed = false;
+
+    constructor(address, options) {
         if (os.endianness() !== 'LE') throw new Error('cured: this machine is big-endian, arrays are little-endian');
-        const [, scheme, rest] = /^(unix|tcp|tls):(.+)$/.exec(address) || [];
-        if (!scheme) throw bad(`address is '${address}', must be unix:PATH, tcp:HOST:PORT or tls:HOST:PORT`);
-        const read = (name) => (options[name] === undefined ? undefined : fs.readFileSync(options[name]));
-        const credentials = scheme === 'tls'
-            ? grpc.credentials.createSsl(read('ca') || null, read('key') || null, read('certificate') || null)
-            : grpc.credentials.createInsecure();
-        this.token = options.token;
-        this.timeoutMs = options.timeoutMs;
-        this.stub = new cured.v1.Cured(scheme === 'unix' ? address : rest, credentials);
+        const [, scheme, rest] = (typeof address === 'string' && /^(unix|tcp|tls):(.+)$/s.exec(address)) || [];
+        if (!scheme) throw (typeof address === 'string' ? bad : badType)(`address is ${shown(address)}, must be unix:PATH, tcp:HOST:PORT or tls:HOST:PORT`);
+        const own = optionsOf(options, CONNECT);
+        checkSecrets(scheme, rest, own);
+        const read = (name) => (own[name] === undefined ? null : fs.readFileSync(own[name]));
+        const credentials = scheme === 'tls' ? grpc.credentials.createSsl(read('ca'), read('key'), read('certificate')) : grpc.credentials.createInsecure();
+        this.#token = own.token;
+        this.#timeoutMs = own.timeoutMs;
+        this.#stub = new cured.v1.Cured(scheme === 'unix' ? address : rest, credentials);
     }
 
     close() {
-        this.stub.close();
+        this.#closed = true;
+        this.#stub.close();
     }
 
     [Symbol.dispose || Symbol.for('Symbol.dispose')]() {
         this.close();
     }
 
-    // The metadata and the options of a call.
-    with(options) {
+    // Does a call: its flight ends when `go` does.
+    async #fly(options, go) {
+        if (this.#closed) throw new CuredError('FAILED_PRECONDITION', 'the client was closed: connect() makes another');
+        const flight = new Flight(options, this.#timeoutMs);
         const metadata = new grpc.Metadata();
-        if (this.token !== undefined) metadata.set('authorization', `Bearer ${this.token}`);
-        const ms = options.timeoutMs ?? this.timeoutMs;
-        return [metadata, ms === undefined ? {} : { deadline: Date.now() + ms }];
+        flight.connected(this.#stub.getChannel());
+        if (this.#token !== undefined) metadata.set('authorization', `Bearer ${this.#token}`);
+        try {
+            return await go(flight, metadata);
+        } finally {
+            flight.close();
+        }
     }
 
-    unary(method, request, options = {}) {
-        return new Promise((resolve, reject) => {
-            const call = this.stub[method](request, ...this.with(options), (error, answer) =>
-                (error ? reject(failure(error)) : resolve(answer)));
-            listen(options.signal, call);
-        });
+    #unary(method, request, options) {
+        return this.#fly(options, (flight, metadata) => unary(this.#stub, method, request, metadata, flight));
     }
 
-    // The array as chunks of bytes goes behind the request; parts of answers are gathered by op.
-    async stream(request, chunks, options) {
-        const call = this.stub.ReduceStream(...this.with(options));
-        const parts = request.ops.map(() => []);
-        listen(options.signal, call);
-        let broken; // what the caller's own stream threw
-        async function* messages() {
-            yield { head: request, progressMs: options.onProgress ? 100 : 0 };
+    // The response to a request, with the answers of one that asks for many, and their shape. partial: there is another answer in place of them.
+    #ask(array, asked, options, partial) {
+        return this.#fly(options, async (flight, metadata) => {
+            const finish = finishOf(asked, options);
+            if (options.dtype !== undefined) dtypeNumber('dtype', options.dtype);
+            const taken = await inputOf('the array', array, options.dtype, flight);
+            let second;
             try {
-                for await (const data of chunks) yield { data };
-            } catch (error) {
-                broken = error;
-                call.cancel();
-                throw error;
+                const { beside, shape, turn, elements, request: more } = placed(options, taken.count);
+                const request = { dtype: dtypeNumber('dtype', taken.dtype), ...finish, parameters: asked.parameters, ...more, ...partial(taken.count) };
+                second = await secondOf(options, { dtype: taken.dtype, count: elements }, flight);
+                if (second) request.second = { stream: true, count: elements };
+                const size = DTYPES[taken.dtype][1];
+                const change = (input) => (turn && input instanceof Bytes ? turned(input.name, input, size, turn) : input);
+                const input = change(taken.input);
+                const before = beside.reduce((sum, part) => sum + part.length, 0);
+                if (input instanceof Bytes && !second && !shape && !options.onProgress && before + input.length <= PIECE) {
+                    const bytes = { ...(before ? { beside: Buffer.concat(beside.map((part) => part.all())) } : {}), data: input.all() };
+                    const response = await unary(this.#stub, 'Reduce', { ...request, ...bytes }, metadata, flight);
+                    return { response: counted(response, options, taken.count) };
+                }
+                if (elements !== undefined) request.input = { stream: { bytes: elements * size } };
+                const answers = new Answers(asked.numbers, shape && shape.reduce((a, b) => a * b, 1), options.onProgress);
+                await streamed(this.#stub, metadata, flight, async (write) => {
+                    await write({ head: request, progressMs: options.onProgress ? 100 : 0 });
+                    for (const part of beside) await feed(write, part);
+                    await feed(write, input, second && change(second));
+                }, (answer) => answers.take(answer));
+                return { response: counted(answers.whole(), options, taken.input.length / size), answers, shape };
+            } finally {
+                taken.input.close();
+                if (second) second.close();
             }
-        }
-        const reading = (async () => {
-            let end;
-            for await (const answer of call) {
-                if (answer.part) parts[answer.part.op].push(answer.part);
-                else if (answer.progress) options.onProgress(Number(answer.progress.bytesDone), Number(answer.progress.bytesTotal));
-                else end = answer.end;
-            }
-            return end;
-        })();
-        const [read, written] = await Promise.allSettled([reading, pipeline(messages, call)]);
-        if (broken !== undefined) throw broken;
-        if (read.status === 'rejected') throw failure(read.reason);
-        if (read.value === undefined) throw failure(written.reason || new CuredError('UNAVAILABLE', 'the stream ended without an answer'));
-        return { end: read.value, parts };
-    }
-
-    async ask(array, ops, options, more) {
-        const input = await inputOf(array, options);
-        const { dtype, count } = input;
-        let { bytes, chunks } = input;
-        const { request: asked, beside, shape, turn } = placed(options, count);
-        const request = { ...requestOf(ops, dtype, options), ...asked, ...more };
-        const before = beside.reduce((sum, part) => sum + part.length, 0);
-        if (turn) bytes = turned(bytes, DTYPES[dtype][1], turn);
-        if (options.second !== undefined) {
-            const second = secondOf(options, input);
-            request.second = { stream: true, count };
-            chunks = turns(bytes, turn ? turned(second, DTYPES[dtype][1], turn) : second);
-            bytes = undefined;
-        } else if (bytes !== undefined && (before + bytes.length > PIECE || shape || options.onProgress)) {
-            chunks = cut(bytes);
-        }
-        if (chunks === undefined) {
-            const answer = await this.unary('Reduce', { ...request, ...(before ? { beside: Buffer.concat(beside) } : {}), data: bytes }, options);
-            return { answer };
-        }
-        const all = (async function* () {
-            for (const part of beside) yield* cut(part);
-            yield* chunks;
-        })();
-        const { end, parts } = await this.stream(request, all, options);
-        return { answer: end, parts, shape };
-    }
-
-    async reduce(array, ops, options = {}) {
-        const { answer, parts, shape } = await this.ask(array, ops, options, {});
-        const out = { elements: Number(answer.count), errors: {} };
-        answer.results.forEach((result, i) => {
-            const name = ops[i];
-            if (result.status) out.errors[name] = new CuredError(grpc.status[result.status], result.message, { op: name });
-            const dtype = RESULTS[result.dtype];
-            if (shape) out[name] = arrayAnswer(dtype, parts[i], shape);
-            else if (!result.status) out[name] = valueOf(dtype, result.value);
         });
-        return out;
     }
 
-    async partial(array, ops, options = {}) {
-        const { answer } = await this.ask(array, ops, options, { partial: true });
-        return answer.partial;
+    async reduce(array, ops, options) {
+        const own = optionsOf(options, REDUCE);
+        const asked = askedOf(ops, own);
+        const { response, answers, shape } = await this.#ask(array, asked, own, () => ({}));
+        return resultOf(asked, response, answers, shape);
     }
 
-    async merge(partials, ops, options = {}) {
-        const { dtype, first, ...request } = requestOf(ops, 'f64', options);
-        const answer = await this.unary('Merge', { ...request, partials: partials.map(bytesOf) }, options);
-        const out = { elements: Number(answer.count), errors: {} };
-        answer.results.forEach((result, i) => {
-            if (result.status) out.errors[ops[i]] = new CuredError(grpc.status[result.status], result.message, { op: ops[i] });
-            else out[ops[i]] = valueOf(RESULTS[result.dtype], result.value);
-        });
-        return out;
+    async partial(array, ops, options) {
+        const own = optionsOf(options, PARTIAL, NO_PARTIAL);
+        const { response } = await this.#ask(array, askedOf(ops, own), own, (count) => partOf(own, count));
+        return partialOf(response);
     }
 
-    describe(array, options) {
+    async #merged(partials, ops, options, partial) {
+        const own = optionsOf(options, FINISH);
+        const asked = askedOf(ops, own);
+        const response = await this.#unary('Merge', { ...finishOf(asked, own), partial, partials: inOrder(partials) }, own);
+        return { asked, response };
+    }
+
+    async merge(partials, ops, options) {
+        const { asked, response } = await this.#merged(partials, ops, options, false);
+        return resultOf(asked, response);
+    }
+
+    async mergePartials(partials, ops, options) {
+        return partialOf((await this.#merged(partials, ops, options, true)).response);
+    }
+
+    async finish(partial, ops, options) {
+        return this.merge([partial], ops, options);
+    }
+
+    async describe(array, options) {
         return this.reduce(array, DESCRIBED, options);
     }
 
-    info(options) {
-        return this.unary('Info', {}, options);
+    async info(options) {
+        return this.#unary('Info', {}, optionsOf(options, CALL));
     }
 
-    stats(options) {
-        return this.unary('Stats', {}, options);
+    async stats(options) {
+        return this.#unary('Stats', {}, optionsOf(options, CALL));
+    }
+
+    async slowLog(options) {
+        return (await this.#unary('SlowLog', {}, optionsOf(options, CALL))).calls;
     }
 }
 
-// A signal may be that of many calls: each lets go of it when it has ended.
-function listen(signal, call) {
-    if (signal === undefined) return;
-    const cancel = () => call.cancel();
-    if (signal.aborted) cancel();
-    else signal.addEventListener('abort', cancel, { once: true });
-    call.on('status', () => signal.removeEventListener('abort', cancel));
-}
-
-// An op's answers along an axis, whose parts came in any order.
-function arrayAnswer(dtype, parts, shape) {
-    const count = shape.reduce((a, b) => a * b, 1);
-    if (dtype === undefined || (count !== 0 && parts.length === 0)) return undefined;
-    const size = sizeOf(dtype);
-    const bytes = Buffer.alloc(count * size);
-    let statuses = null;
-    for (const part of parts) {
-        part.values.copy(bytes, Number(part.first) * size);
-        if (part.statuses.length) {
-            statuses = statuses || new Uint8Array(count);
-            statuses.set(part.statuses, Number(part.first));
-        }
-    }
-    return { dtype, shape, values: arrayOf(dtype, bytes), statuses };
+// Bytes of partials by their places, since neighbours always merge; those without a place come last, as they are. docs/PARTIALS.md has
+// the form.
+function inOrder(partials) {
+    if (!Array.isArray(partials)) throw badType(`partials is ${kindOf(partials)}, must be an array of what partial() gives`);
+    if (partials.length === 0) throw bad('partials has no elements, must have 1 or more');
+    const NOWHERE = 2n ** 64n;
+    const placedAt = partials.map((partial, i) => {
+        if (!isBytes(partial)) throw badType(`partials[${i}] is ${kindOf(partial)}, must be a Uint8Array, as partial() gives it`);
+        const bytes = new Bytes(`partials[${i}]`, partial).all();
+        return { bytes, at: bytes.length >= 32 && bytes[2] === 1 && bytes.readUInt32LE(16) > 0 ? bytes.readBigUInt64LE(24) : NOWHERE };
+    });
+    return placedAt.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0)).map(({ bytes }) => bytes);
 }
 
 for (const op of OPS) {
-    Client.prototype[op] = async function (array, options = {}) {
+    Client.prototype[op] = async function (array, options) {
         const out = await this.reduce(array, [op], options);
         if (out[op] === undefined) throw out.errors[op];
         return out[op];
@@ -273,6 +210,8 @@ function defaultAddress() {
     return `unix:${order.find((place) => place !== undefined && fs.existsSync(place)) || system}`;
 }
 
-const connect = (address = defaultAddress(), options = {}) => new Client(address, options);
+const connect = (address, options) => new Client(address === undefined ? defaultAddress() : address, options);
+const ops = OPS;
+const dtypes = Object.keys(DTYPES);
 
-module.exports = { connect, Client, CuredError, ops: OPS, dtypes: Object.keys(DTYPES) };
+module.exports = { connect, Client, CuredError, ops, dtypes };

@@ -4,76 +4,76 @@
 const path = require('path');
 const grpc = require('@grpc/grpc-js');
 const loader = require('@grpc/proto-loader');
-const { DTYPES, bytesOf, dtypeOf } = require('./values');
+const { bad, badType, shown, kindOf } = require('./errors');
+const { word, whole, flag, lengths, product } = require('./options');
+const { DTYPES, dtypeOf } = require('./values');
+const { Bytes } = require('./input');
 
 const { cured } = grpc.loadPackageDefinition(
     loader.loadSync(path.join(__dirname, 'cured.proto'), { enums: Number, longs: String, defaults: true }));
 const NUMBERS = Object.fromEntries(cured.v1.Op.type.value.filter((value) => value.number !== 0)
     .map((value) => [value.name.slice('OP_'.length).toLowerCase(), value.number]));
 const OPS = Object.keys(NUMBERS);
+const OPS_MAX = 32; // answers of a call, each quantile of a list counted
+const AXES_MAX = 32; // of an array that blocks are of
 const OFFSETS = ['i32', 'i64', 'u32', 'u64'];
 const KEYS = ['i8', 'u8', 'i16', 'u16', ...OFFSETS];
 const MANY = ['axis', 'offsets', 'keys']; // each asks for many answers
-const KNOWN = ['dtype', 'shape', 'axis', 'keepdims', 'nan', 'ddof', 'resultDtype', 'overflow', 'where', 'second', 'q', 'method',
-    'keys', 'groups', 'drop', 'offsets', 'first', 'timeoutMs', 'signal', 'onProgress'];
+const METHODS = ['linear', 'lower', 'higher', 'nearest', 'midpoint'];
 
-const coded = (error) => Object.assign(error, { code: 'INVALID_ARGUMENT' });
-const bad = (sentence) => coded(new RangeError(sentence));
-const badType = (sentence) => coded(new TypeError(sentence));
-const product = (lengths) => lengths.reduce((a, b) => a * b, 1);
-const kindOf = (value) => (value === null || typeof value !== 'object' ? String(value) : value.constructor ? value.constructor.name : 'object');
-
-// One of the words, or its default.
-function word(name, value, words) {
-    if (value === undefined) return 0;
-    const index = words.indexOf(value);
-    if (index < 0) throw bad(`${name} is '${value}', must be one of ${words.join(', ')}`);
-    return index;
-}
-
-function whole(name, value) {
-    if (value === undefined) return 0;
-    if (!Number.isSafeInteger(Number(value)) || Number(value) < 0)
-        throw bad(`${name} is ${value}, must be an integer from 0 to 2^53 - 1`);
-    return Number(value);
-}
-
-function dtypeNumber(name, value) {
-    if (value === 'i128') return 14;
-    if (!Object.hasOwn(DTYPES, value)) throw bad(`${name} is '${value}', must be one of ${Object.keys(DTYPES).join(', ')}`);
+function dtypeNumber(name, value, others = {}) {
+    if (typeof value === 'string' && Object.hasOwn(others, value)) return others[value];
+    if (typeof value !== 'string' || !Object.hasOwn(DTYPES, value))
+        throw bad(`${name} is ${shown(value)}, must be one of ${[...Object.keys(DTYPES), ...Object.keys(others)].join(', ')}`);
     return DTYPES[value][0];
 }
 
-// What all requests have; dtype: the elements' type.
-function requestOf(ops, dtype, options) {
-    for (const name of Object.keys(options))
-        if (!KNOWN.includes(name)) throw bad(`unknown option '${name}'; there are ${KNOWN.join(', ')}`);
+// The shares that are asked, and whether a list of answers is.
+function sharesOf(q) {
+    const list = Array.isArray(q) || (ArrayBuffer.isView(q) && /^f(32|64)$/.test(dtypeOf(q)));
+    const shares = list ? Array.from(q) : [q === undefined ? 0.5 : q];
+    const wrong = shares.findIndex((share) => typeof share !== 'number' || !(share >= 0 && share <= 1));
+    if (wrong >= 0) throw bad(`q${list ? `[${wrong}]` : ''} is ${shown(shares[wrong])}, must be a number from 0 to 1, or a list of them`);
+    if (shares.length === 0) throw bad('q has no elements, must have 1 or more');
+    return { shares, list };
+}
+
+// What the daemon is asked: numbers of ops, and of each name the places of its own among them.
+function askedOf(ops, options) {
+    if (!Array.isArray(ops)) throw badType(`ops is ${kindOf(ops)}, must be an array of names, as ['sum', 'max']`);
+    const { shares, list } = sharesOf(options.q);
+    const method = word('method', options.method, METHODS);
+    const asked = { numbers: [], parameters: [], places: new Map() };
+    for (const op of ops) {
+        if (typeof op !== 'string' || !Object.hasOwn(NUMBERS, op)) throw bad(`unknown op ${shown(op)}; there are ${OPS.join(', ')}`);
+        if (asked.places.has(op)) throw bad(`ops names ${op} twice: name each once${op === 'quantile' ? ', and give q a list' : ''}`);
+        const places = (op === 'quantile' ? shares : [0]).map((share) => {
+            const place = asked.numbers.push(NUMBERS[op]) - 1;
+            if (op === 'quantile') asked.parameters.push({ op: place, share, method });
+            return place;
+        });
+        asked.places.set(op, { places, list: list && op === 'quantile' });
+    }
+    if (asked.numbers.length < 1 || asked.numbers.length > OPS_MAX)
+        throw bad(`ops asks for ${asked.numbers.length} answers, must ask for 1 to ${OPS_MAX}${list ? ', each element of q counted' : ''}: ask in several calls`);
+    return asked;
+}
+
+// What is asked of the ops, also of those of partials.
+function finishOf(asked, options) {
     const request = {
-        dtype: dtypeNumber('dtype', dtype),
-        ops: ops.map((op) => {
-            if (!Object.hasOwn(NUMBERS, op)) throw bad(`unknown op '${op}'; there are ${OPS.join(', ')}`);
-            return NUMBERS[op];
-        }),
+        ops: asked.numbers,
         nan: word('nan', options.nan, ['propagate', 'skip']),
         overflow: word('overflow', options.overflow, ['error', 'wrap']),
         ddof: whole('ddof', options.ddof),
-        first: whole('first', options.first),
     };
-    if (options.resultDtype !== undefined) request.resultDtype = dtypeNumber('resultDtype', options.resultDtype);
-    const method = word('method', options.method, ['linear', 'lower', 'higher', 'nearest', 'midpoint']);
-    const share = options.q ?? 0.5;
-    if (typeof share !== 'number' || !(share >= 0 && share <= 1)) throw bad(`q is ${share}, must be a number from 0 to 1`);
-    ops.forEach((op, index) => {
-        if (op === 'quantile') request.parameters = [...(request.parameters || []), { op: index, share, method }];
-    });
+    if (options.resultDtype !== undefined) request.resultDtype = dtypeNumber('resultDtype', options.resultDtype, { i128: 14 });
     return request;
 }
 
 function shapeOf(options, count) {
-    const { shape } = options;
-    if (shape === undefined) return count === undefined ? undefined : [count];
-    if (!Array.isArray(shape) || !shape.every((n) => Number.isSafeInteger(n) && n >= 0))
-        throw badType(`shape is ${shape}, must be an array of integers from 0 on, the lengths of the dimensions`);
+    if (options.shape === undefined) return count === undefined ? undefined : [count];
+    const shape = lengths('shape', options.shape, 'the lengths of the dimensions');
     if (count !== undefined && product(shape) !== count)
         throw bad(`shape [${shape}] has ${product(shape)} elements, the array ${count}: give the lengths of all its dimensions`);
     return shape;
@@ -82,9 +82,9 @@ function shapeOf(options, count) {
 // The dimensions that are reduced, in order.
 function dimensionsOf(axis, shape) {
     const axes = (Array.isArray(axis) ? axis : [axis]).map((a) => {
-        const at = a < 0 ? a + shape.length : a;
+        const at = typeof a === 'number' && a < 0 ? a + shape.length : a;
         if (!Number.isInteger(at) || at < 0 || at >= shape.length)
-            throw bad(`axis is ${a}, must be an integer from ${-shape.length} to ${shape.length - 1}: the shape is [${shape}]`);
+            throw bad(`axis is ${shown(a)}, must be an integer from ${-shape.length} to ${shape.length - 1}: the shape is [${shape}]`);
         return at;
     });
     const twice = axes.find((a, i) => axes.indexOf(a) !== i);
@@ -98,7 +98,7 @@ function axisOf(options, count) {
     const shape = shapeOf(options, count);
     if (shape === undefined) throw bad('axis: a stream needs shape beside it, the lengths of its dimensions');
     const axes = dimensionsOf(options.axis, shape);
-    const answers = options.keepdims ? shape.map((n, i) => (axes.includes(i) ? 1 : n)) : shape.filter((_, i) => !axes.includes(i));
+    const answers = flag('keepdims', options.keepdims) ? shape.map((n, i) => (axes.includes(i) ? 1 : n)) : shape.filter((_, i) => !axes.includes(i));
     const long = axes.filter((i) => shape[i] !== 1);
     if (long.length === 0) return { axis: { outer: product(shape), n: 1, inner: 1 }, shape: answers };
     const [begin, end] = [long[0], long[long.length - 1] + 1];
@@ -113,94 +113,120 @@ function axisOf(options, count) {
     return { axis, shape: answers, turn: { shape, order: [...kept, ...axes] } };
 }
 
-// The bytes of an array with its dimensions in another order.
-function turned(bytes, size, { shape, order }) {
+// Elements with their dimensions in another order.
+function turned(name, bytes, size, { shape, order }) {
     const Type = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: BigUint64Array }[size];
-    const aligned = bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);
-    const from = new Type(aligned.buffer, aligned.byteOffset, bytes.length / size);
+    const from = bytes.offset % size === 0 ? new Type(bytes.buffer, bytes.offset, bytes.length / size)
+        : new Type(Uint8Array.from(new Uint8Array(bytes.buffer, bytes.offset, bytes.length)).buffer);
     const to = new Type(from.length);
     const steps = order.map((i) => product(shape.slice(i + 1)));
-    const lengths = order.map((i) => shape[i]);
-    const place = lengths.map(() => 0);
-    const last = lengths.length - 1;
+    const extents = order.map((i) => shape[i]);
+    const place = extents.map(() => 0);
+    const last = extents.length - 1;
     for (let at = 0, base = 0; at < to.length;) {
-        for (let i = 0; i < lengths[last]; i++) to[at++] = from[base + i * steps[last]];
+        for (let i = 0; i < extents[last]; i++) to[at++] = from[base + i * steps[last]];
         for (let d = last - 1; d >= 0; d--) {
             base += steps[d];
-            if (++place[d] < lengths[d]) break;
-            base -= steps[d] * lengths[d];
+            if (++place[d] < extents[d]) break;
+            base -= steps[d] * extents[d];
             place[d] = 0;
         }
     }
-    return Buffer.from(to.buffer);
+    return new Bytes(name, to);
 }
 
 // Bytes and type of a typed array of integers.
 function integersOf(name, array, types) {
-    const dtype = ArrayBuffer.isView(array) && !(array instanceof DataView) && !Buffer.isBuffer(array) ? dtypeOf(array) : undefined;
+    const dtype = dtypeOf(array);
     if (!types.includes(dtype))
         throw badType(`${name} is ${kindOf(array)}, must be a typed array of ${types.join(', ')}: convert it, as by Int32Array.from()`);
-    return { bytes: bytesOf(array), dtype };
+    const bytes = new Bytes(name, array);
+    const Type = DTYPES[dtype][2];
+    return { bytes, dtype, values: new Type(bytes.buffer, bytes.offset, bytes.length / DTYPES[dtype][1]) };
 }
 
 function segmentsOf(options) {
-    const { bytes, dtype } = integersOf('offsets', options.offsets, OFFSETS);
-    const count = options.offsets.length;
+    const { bytes, dtype, values } = integersOf('offsets', options.offsets, OFFSETS);
+    const count = values.length;
     if (count === 0) throw bad('offsets has no elements, must have 1 or more: one more than there are segments');
     return { request: { segments: { stream: true, count, dtype: DTYPES[dtype][0] } }, bytes, shape: [count - 1] };
 }
 
 // Without groups there are as many as the greatest key asks for.
 function keysOf(options, count) {
-    const { bytes, dtype } = integersOf('keys', options.keys, KEYS);
-    const shape = shapeOf(options, count) || [options.keys.length];
-    if (shape.length === 0 || shape[0] !== options.keys.length)
-        throw bad(`keys has ${options.keys.length} elements, the array ${shape.length ? shape[0] : 0} rows: give one key for each row`
+    const { bytes, dtype, values } = integersOf('keys', options.keys, KEYS);
+    const rows = values.length;
+    const shape = shapeOf(options, count) || [rows];
+    if (shape.length === 0 || shape[0] !== rows)
+        throw bad(`keys has ${rows} elements, the array ${shape.length ? shape[0] : 0} rows: give one key for each row`
             + (options.shape ? '' : ', and shape where rows have several elements'));
-    const groups = options.groups === undefined ? options.keys.reduce((most, key) => (key >= most ? Number(key) + 1 : most), 0)
+    const groups = options.groups === undefined ? values.reduce((most, key) => (key >= most ? Number(key) + 1 : most), 0)
         : whole('groups', options.groups);
     const columns = product(shape.slice(1));
-    const keys = { stream: true, count: options.keys.length, dtype: DTYPES[dtype][0], groups, drop: Boolean(options.drop), columns };
-    return { request: { keys }, bytes, shape: [groups, ...shape.slice(1)], columns };
+    const keys = { stream: true, count: rows, dtype: DTYPES[dtype][0], groups, drop: flag('drop', options.drop), columns };
+    return { request: { keys }, bytes, shape: [groups, ...shape.slice(1)] };
 }
 
 function maskOf(where, count, turn) {
     if (!ArrayBuffer.isView(where) || where.BYTES_PER_ELEMENT !== 1)
         throw badType(`where is ${kindOf(where)}, must be a Uint8Array: a byte for each element, true unless it is 0`);
-    const bytes = bytesOf(where);
+    const bytes = new Bytes('where', where);
     if (count !== undefined && bytes.length !== count)
         throw bad(`where: the mask has ${bytes.length} bytes, the array ${count} elements: give one byte for each`);
-    return turn ? turned(bytes, 1, turn) : bytes;
+    return turn ? turned('where', bytes, 1, turn) : bytes;
 }
 
-// What the options ask beside the ops: fields of the request, bytes that go before the array, and, of many answers, their shape. count: of
-// elements, unless they are a stream.
-function placed(options, count) {
+function manyOf(options, count) {
     const many = MANY.filter((name) => options[name] !== undefined);
     if (many.length > 1) throw bad(`${many.join(' and ')}: they do not go together: ask for one of ${MANY.join(', ')}`);
     if (options.keepdims && many[0] !== 'axis') throw bad('keepdims goes with axis, which is not given: leave it out');
     for (const name of ['groups', 'drop'])
         if (options[name] !== undefined && many[0] !== 'keys') throw bad(`${name} goes with keys, which are not given: leave it out`);
-    let asked = {};
     if (many[0] === 'axis') {
-        const { axis, shape, turn } = axisOf(options, count);
-        asked = { request: { axis }, shape, turn };
-    } else if (many[0] === 'offsets') {
-        asked = segmentsOf(options);
-    } else if (many[0] === 'keys') {
-        asked = keysOf(options, count);
-    } else {
-        shapeOf(options, count);
+        const { axis, ...rest } = axisOf(options, count);
+        return { request: { axis }, ...rest };
     }
-    const request = { ...asked.request, ...(many.length ? { statuses: true } : {}) };
+    if (many[0] === 'offsets') return segmentsOf(options);
+    if (many[0] === 'keys') return keysOf(options, count);
+    return {};
+}
+
+// What the options ask beside the ops: fields of the request, bytes that go before the array, and, of many answers, their shape. count: of
+// elements, unless they are a stream.
+function placed(options, count) {
+    const asked = manyOf(options, count);
+    const shape = shapeOf(options, count);
+    const request = { ...asked.request, ...(asked.shape ? { statuses: true } : {}), first: whole('first', options.first) };
+    const elements = shape === undefined ? count : product(shape);
     const beside = [];
     if (options.where !== undefined) {
-        const bytes = maskOf(options.where, count, asked.turn);
+        const bytes = maskOf(options.where, elements, asked.turn);
         request.mask = { stream: true, count: bytes.length };
         beside.push(bytes);
     }
     if (asked.bytes !== undefined) beside.push(asked.bytes);
-    return { request, beside, shape: asked.shape, turn: asked.turn };
+    return { request, beside, shape: asked.shape, turn: asked.turn, elements };
 }
 
-module.exports = { cured, OPS, bad, badType, dtypeNumber, requestOf, placed, turned };
+// Of a partial: whether it knows its place, in the array that it is a part of or as a block of one of several dimensions.
+function partOf(options, count) {
+    const { within, start, first, where } = options;
+    const unplaced = options.unplaced === undefined ? where !== undefined && first === undefined : flag('unplaced', options.unplaced);
+    if (within === undefined && start === undefined) return { partial: true, unplaced };
+    if (within === undefined || start === undefined)
+        throw bad(`${within ? 'start' : 'within'} is not given: a block has both, the lengths of the larger array and where the block begins in it`);
+    for (const name of ['first', 'where', 'second', 'weights', 'unplaced'])
+        if (options[name] !== undefined) throw bad(`${name}: within and start say where a block lies, and go with no ${name}: leave it out`);
+    const shape = shapeOf(options, count);
+    if (shape === undefined) throw bad('within: a stream needs shape beside it, the lengths of the block');
+    const outer = lengths('within', within, 'the lengths of the larger array');
+    lengths('start', start, 'where the block begins along each dimension');
+    if (outer.length !== shape.length || start.length !== shape.length || shape.length > AXES_MAX)
+        throw bad(`within [${outer}] and start [${start}] are of a block of shape [${shape}]: all three have as many dimensions, at most ${AXES_MAX}`);
+    const wrong = shape.findIndex((n, i) => start[i] + n > outer[i]);
+    if (wrong >= 0)
+        throw bad(`start [${start}]: the block of shape [${shape}] goes beyond dimension ${wrong} of within [${outer}]`);
+    return { partial: true, layout: { axes: shape.map((extent, i) => ({ shape: outer[i], start: start[i], extent })) } };
+}
+
+module.exports = { cured, OPS, dtypeNumber, askedOf, finishOf, placed, partOf, turned };

@@ -22,18 +22,26 @@ const DTYPES = {
 const RESULTS = { 14: 'i128', 15: 'int', 20: 'digest' }; // of answers only
 for (const [name, [number]] of Object.entries(DTYPES)) RESULTS[number] = name;
 
-// The type of a typed array's elements; undefined: bytes alone.
-function dtypeOf(array) {
-    if (Buffer.isBuffer(array)) return undefined;
-    if (array instanceof Uint8ClampedArray) return 'u8';
-    const found = Object.entries(DTYPES).find(([name, row]) => name !== 'bool' && array.constructor === row[2]);
-    return found && found[0];
-}
+const VIEW = Object.getPrototypeOf(Uint8Array.prototype); // what all typed arrays inherit
+const CLASS = Object.getOwnPropertyDescriptor(VIEW, Symbol.toStringTag).get; // of whatever realm, also of what inherits from one
+const OWN = { Int8Array: 'i8', Uint8Array: 'u8', Uint8ClampedArray: 'u8', Int16Array: 'i16', Uint16Array: 'u16', Int32Array: 'i32',
+    Uint32Array: 'u32', BigInt64Array: 'i64', BigUint64Array: 'u64', Float16Array: 'f16', Float32Array: 'f32', Float64Array: 'f64' };
 
-function bytesOf(array) {
-    if (array instanceof ArrayBuffer) return Buffer.from(array);
-    if (!ArrayBuffer.isView(array)) throw new TypeError('an array is a typed array, a Buffer or an ArrayBuffer');
-    return Buffer.from(array.buffer, array.byteOffset, array.byteLength);
+// The type of a typed array's elements; undefined: bytes alone.
+const dtypeOf = (array) => (Buffer.isBuffer(array) ? undefined : OWN[CLASS.call(array)]);
+
+// Whether what holds `own` may be said to hold dtype: bytes may hold all types, and 16 bits a float.
+const takes = (own, dtype) => own === undefined || own === dtype || own === 'u8' || (own === 'u16' && (dtype === 'f16' || dtype === 'bf16'));
+
+// Whether a view or buffer still has its memory: a buffer that was transferred has none, and one that got smaller ends before some views.
+function isValid(array) {
+    try {
+        if (CLASS.call(array) !== undefined) VIEW.keys.call(array);
+        else if (!ArrayBuffer.isView(array)) new Uint8Array(array);
+        return array.byteLength >= 0; // of a DataView this throws
+    } catch {
+        return false;
+    }
 }
 
 // A float of few bits: exponent bits, mantissa bits; `finite`: no infinities, and one NaN of each sign (E4M3).
@@ -83,7 +91,12 @@ const READERS = {
 };
 
 const sizeOf = (dtype) => (dtype === 'i128' ? 16 : dtype === 'digest' ? 24 : DTYPES[dtype][1]);
-const valueOf = (dtype, bytes) => READERS[dtype](bytes, 0);
+
+// An answer, or undefined where the bytes are none of that type.
+function valueOf(dtype, bytes) {
+    const fits = dtype === undefined ? false : dtype === 'int' ? bytes.length >= 1 && bytes.length <= 32 : bytes.length === sizeOf(dtype);
+    return fits ? READERS[dtype](bytes, 0) : undefined;
+}
 
 // Answers along an axis: a typed array where there is one of that type; floats of fewer bits as Float32Array, others as a plain array.
 function arrayOf(dtype, bytes) {
@@ -95,4 +108,4 @@ function arrayOf(dtype, bytes) {
     return new DTYPES[dtype][2](copy.buffer, 0, count);
 }
 
-module.exports = { DTYPES, RESULTS, dtypeOf, sizeOf, bytesOf, valueOf, arrayOf };
+module.exports = { DTYPES, RESULTS, dtypeOf, takes, isValid, sizeOf, valueOf, arrayOf };

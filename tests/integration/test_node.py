@@ -5,22 +5,25 @@ TLS and with a token; and its types, which TypeScript finds right in a program t
 Skipped where node or npm is missing, or the registry does not answer. Where CI is set that fails."""
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
 import tempfile
 
+import node_cases
 from cured_daemon import Daemon, DaemonTest, main
 from test_tls import new_token
 from tls_files import Authority
 
 SOURCE = os.path.abspath(os.environ.get("CURED_TEST_SOURCE") or os.path.join(os.path.dirname(__file__), "..", ".."))
+SEED = int(os.environ.get("CURED_TEST_SEED", "33"))
 COUNT = 1000000  # as in node_calls.js
 HANG_S = 200
-FILES = {"package.json", "README.md", "index.js", "request.js", "values.js", "index.d.ts", "cured.proto"}
+FILES = {"package.json", "README.md", "LICENSE", "NOTICE", "index.d.ts", "cured.proto"}
+FILES |= {name + ".js" for name in ("index", "answers", "errors", "flight", "input", "options", "request", "values")}
 PROGRAM = """\
 import * as cured from 'cured';
-declare const console: { log(...what: unknown[]): void };
 
 async function* chunks(): AsyncGenerator<Float32Array> { yield new Float32Array(3); }
 async function program(): Promise<void> {
@@ -34,6 +37,13 @@ async function program(): Promise<void> {
     const grouped: cured.ArrayResult = await client.sum(new Float32Array(4), { keys: new Int8Array(2), groups: 2, drop: true, shape: [2, 2] });
     const joined = await client.reduce(new Float32Array(4), ['sum'], { offsets: new Int32Array(3), where: new Uint8Array(4) });
     const planes: cured.ArrayResult | undefined = (await client.describe(new Float32Array(8), { axis: [0, 2], shape: [2, 2, 2] })).std;
+    const some: number[] = await client.quantile(new Float32Array(4), { q: [0.25, 0.75], method: 'lower' });
+    const middle: number = await client.quantile(new Float32Array(4));
+    const spread: cured.ArrayResult = await client.quantile(new Float32Array(4), { q: new Float64Array(2), axis: 0 });
+    const block: Uint8Array = await client.partial(new DataView(new ArrayBuffer(8)), ['sum', 'digest'], { dtype: 'f32', shape: [2, 1], within: [2, 2], start: [0, 1] });
+    const rest = await client.finish(await client.mergePartials([block], ['sum']), ['sum'], { nan: 'skip', signal: AbortSignal.abort() });
+    const weighted: number = await client.average(new SharedArrayBuffer(8), { dtype: 'f32', weights: chunks(), shape: [2], first: 3n });
+    console.log(some, middle, spread.shape, rest.sum, weighted, (await client.slowLog()).length);
     console.log(grouped.shape, joined.sum?.values, planes?.shape);
     console.log(total, place, rows.shape[0], least, several.errors.sum?.code, several.elements, merged.sum);
     client.close();
@@ -47,7 +57,9 @@ SLIPS = ("await client.summ(new Float32Array(1));", "client.clos();", "several.m
          "await client.sum(new Float32Array(1), { axes: 0 });", "await client.sum(new Float32Array(1), { dtype: 'f33' });",
          "await client.sum(new Float32Array(1), { keys: [0, 1] });", "await client.sum(new Float32Array(1), { offsets: new Int8Array(2) });",
          "await client.sum(new Float32Array(1), { groups: 2 });", "await client.sum(new Float32Array(1), { axis: ['0'] });",
-         "(await client.describe(new Float32Array(1))).median;", "cured.connect('tcp:x:1', { tokenn: 'a' });", "await client.merge(['text'], ['sum']);")
+         "(await client.describe(new Float32Array(1))).median;", "cured.connect('tcp:x:1', { tokenn: 'a' });", "await client.partial(new Float32Array(1), ['sum'], { axis: 0 });",
+         "await client.partial(new Float32Array(1), ['sum'], { within: 3 });", "await client.sum(new Float32Array(1), { signal: {} });",
+         "const single: number = await client.quantile(new Float32Array(1), { q: [0.5] });", "await client.sum(new Float32Array(1), { timeoutMs: '9' });", "await client.merge(['text'], ['sum']);")
 
 
 def npm(folder, *arguments):
@@ -69,6 +81,8 @@ class Node(DaemonTest):
         cls.project = os.path.join(cls.work, "project")
         shutil.copytree(os.path.join(SOURCE, "client", "node"), os.path.join(cls.work, "client", "node"))
         shutil.copytree(os.path.join(SOURCE, "proto"), os.path.join(cls.work, "proto"))
+        for name in ("LICENSE", "NOTICE"):
+            shutil.copy(os.path.join(SOURCE, name), cls.work)
         cls.packed = npm(os.path.join(cls.work, "client", "node"), "pack", "--json", "--pack-destination", cls.work)
         os.mkdir(cls.project)
         with open(os.path.join(cls.project, "package.json"), "w", encoding="utf-8") as f:
@@ -79,8 +93,9 @@ class Node(DaemonTest):
         if self.why is not None:
             self.skipTest(self.why)
 
-    def node(self, *arguments):
-        run = subprocess.run(["node", *arguments], cwd=self.project, capture_output=True, text=True, timeout=HANG_S, check=False)
+    def node(self, *arguments, env=None):
+        run = subprocess.run(["node", *arguments], cwd=self.project, capture_output=True, text=True, timeout=HANG_S, check=False,
+                             env={**os.environ, **(env or {})})
         return run.returncode, run.stdout, run.stderr
 
     def test_install_and_calls(self):
@@ -90,13 +105,17 @@ class Node(DaemonTest):
         installed = npm(self.project, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline",
                         os.path.join(self.work, listed["filename"]), "typescript@5.9.3")
         self.assertEqual(0, installed.returncode, installed.stderr)
-        for program in ("node_calls.js", "node_cross.js"):
+        for program in ("node_calls.js", "node_cross.js", "node_table.js", "node_refusals.js", "node_hostile.js"):
             shutil.copy(os.path.join(SOURCE, "tests", "integration", program), self.project)
         file = os.path.join(self.project, "file.bin")
         with open(file, "wb") as f:
             f.write(struct.pack("<%df" % COUNT, *range(COUNT)))
         self.assertEqual((0, "good\n", ""), self.node("node_calls.js", file, self.daemon.address))
         self.assertEqual((0, "good\n", ""), self.node("node_cross.js", self.daemon.address))
+        self.readme()
+        self.table()
+        for program in (("node_refusals.js", self.daemon.address), ("node_hostile.js",)):
+            self.assertEqual((0, "good\n", ""), self.node(*program), program)
         ca = Authority(self.folder)
         certificate, key = ca.sign("server")
         tls = Daemon(self.folder, listen=["tcp:127.0.0.1:0"], tls_certificate=certificate, tls_key=key, tls_client_ca=ca.certificate)
@@ -105,6 +124,29 @@ class Node(DaemonTest):
         self.assertEqual((0, "good\n"), (code, out), err)  # Node warns of an address as a server's name
         self.tokens()
         self.types()
+
+    def readme(self):
+        """What the package's page shows: each line prints what stands beside it."""
+        with open(os.path.join(SOURCE, "client", "node", "README.md"), encoding="utf-8") as f:
+            program, = re.findall(r"^```js\n(.*?)^```", f.read(), flags=re.S | re.M)
+        wanted = [line.split("; // ")[1] for line in program.splitlines() if line.startswith("console.log")]
+        self.assertGreater(len(wanted), 5)
+        with open(os.path.join(self.project, "readme.mjs"), "w", encoding="utf-8") as f:
+            f.write(program)
+        self.assertEqual((0, wanted, ""), (lambda code, out, err: (code, out.splitlines(), err))(
+            *self.node("readme.mjs", env={"CURED_CONNECT": self.daemon.address})))
+
+    def table(self):
+        """Every type by every way, against the oracle."""
+        cases = [node_cases.Cases(SEED, dtype).json() for dtype in node_cases.oracle.DTYPES]
+        asked = sum(len(one["cases"]) for one in cases)
+        self.assertGreater(asked, 800)
+        with open(os.path.join(self.project, "cases.json"), "w", encoding="utf-8") as f:
+            json.dump(cases, f)
+        code, out, err = self.node("node_table.js", "cases.json", self.daemon.address)
+        self.assertEqual((0, ""), (code, err), out)
+        self.assertRegex(out, r"^good: \d+ calls\n$")
+        self.assertGreater(int(out.split()[1]), 10 * asked)
 
     def tokens(self):
         token, line = new_token("somebody")
@@ -124,7 +166,7 @@ class Node(DaemonTest):
         text = PROGRAM % "\n    ".join(SLIPS)
         with open(os.path.join(self.project, "program.ts"), "w", encoding="utf-8") as f:
             f.write(text)
-        options = {"noEmit": True, "strict": True, "target": "es2022", "lib": ["es2022"], "types": [], "module": "node16", "moduleResolution": "node16"}
+        options = {"noEmit": True, "strict": True, "target": "es2022", "lib": ["es2022", "dom"], "types": [], "module": "node16", "moduleResolution": "node16"}
         with open(os.path.join(self.project, "tsconfig.json"), "w", encoding="utf-8") as f:
             json.dump({"compilerOptions": options, "files": ["program.ts"]}, f)
         _, out, err = self.node("node_modules/typescript/bin/tsc", "-p", ".", "--pretty", "false")

@@ -132,6 +132,8 @@ class Session:
             os.makedirs(os.path.join(folder, "build"))
             for name in ("examples", "proto", os.path.join("client", "node")):
                 shutil.copytree(os.path.join(ROOT, name), os.path.join(folder, name))
+            for name in ("LICENSE", "NOTICE"):  # the package has them
+                shutil.copy(os.path.join(ROOT, name), folder)
             os.symlink(os.path.dirname(BIN), os.path.join(folder, "build", "quickstart"))
             environment.update(PKG_CONFIG_PATH=os.path.join(prefix, "lib", "pkgconfig"), CMAKE_PREFIX_PATH=prefix,
                                PATH=os.path.join(prefix, "bin") + os.pathsep + os.environ["PATH"],
