@@ -5,13 +5,14 @@ _order.py quantile().
 """
 import contextlib
 import itertools
+import math
 import operator
 
 import numpy
 
 from . import _cured, _slices
 from ._arrow import OnGpu, answer_on_gpu, opened
-from ._blocks import ahead, complete, reader, start_of
+from ._blocks import MOST_BYTES, ahead, complete, extents, reader, start_of
 from ._cured import _is_index, _is_ordered, _is_ranked
 from ._initial import combine
 from ._lists import says_nothing
@@ -20,6 +21,7 @@ from ._result import Result
 from ._stores import beside, dask_array, store_of
 
 FOLD = ("dtype", "ddof", "nan", "overflow")
+MERGED_AT_ONCE = 16  # partials by key, each of which may be of as many groups as their sum
 PRODUCT_BLOCK = 4096  # products of floats go by blocks of so many elements
 JOINING = {"sum": "add", "prod": "multiply", "min": "least", "max": "greatest"}
 
@@ -244,13 +246,13 @@ def _partial(call):
     """A Partial with a position where it has one: of elements in C order, or of a block of a larger array."""
     one, second = call.one()
     more, ops = call.more, call.ops
-    if "keys" in more:
-        raise TypeError("keys: a partial of a container has none: make one of each block, whose keys= are its rows', and cured.merge them")
     others = {} if second is None else {"second": second}
     others.update(call.fold, **{name: more[name] for name in ("groups", "drop", "offsets") if name in more})
     for name, value in (("axis", call.axis), ("keepdims", call.keepdims or None), ("out", call.out), ("initial", call.initial)):
         if value is not None:
             others[name] = value  # which a partial does not take: the extension says so
+    if "keys" in more:
+        return _by_key(call, one, others)
     if "shape" in more or "start" in more:
         _cured.partial(one[(slice(0, 0),) * one.ndim], ops, **others, **more)  # raises what is wrong with them
         return _block(call)
@@ -261,6 +263,33 @@ def _partial(call):
     with call.blocks(in_order=True) as some:
         by_places = any(op == "prod" and _is_ordered(op, call.store.dtype.name) for op in ops)
         return _merged(call, _regrouped(_flat(some)) if by_places else _flat(some), ops)
+
+
+def _by_key(call, one, others):
+    """A partial by key: of each block of whole rows one, which are merged some at a time."""
+    from ._bins import whole
+    more, shape, size = call.more, call.store.shape, call.store.dtype.itemsize
+    keys, missing = whole(more["keys"])
+    if missing is not None and missing.any():
+        raise ValueError("keys: without a mask: where= says which elements count")
+    keys = numpy.ascontiguousarray(keys)
+    # What is wrong is said of one row, which stands for all, and then of the keys alone.
+    row = one[:0] if "shape" in more or "start" in more else one
+    _cured.partial(row, call.ops, **{**others, **more, "keys": numpy.zeros(row.shape[:1], keys.dtype), "drop": True})
+    options = {name: more[name] for name in ("groups", "drop") if name in more}
+    options["groups"] = _cured.partial(keys, "count", keys=keys, **options).groups
+    if keys.shape != shape[:1]:
+        raise ValueError("keys: %d of them, the array has %d rows" % (keys.size, math.prod(shape[:1])))
+    rows = tuple(range(1, len(shape)))
+    if math.prod(extents(shape, call.store.chunks, size, whole=rows)) * size > MOST_BYTES:
+        raise ValueError("keys: a block of whole rows has more than %d bytes: reduce parts of the columns" % MOST_BYTES)
+    parts = [_cured.partial(numpy.empty((0,) + tuple(shape[1:]), call.store.dtype), call.ops, keys=keys[:0], **options, **call.client)]
+    with call.blocks(whole=rows) as some:
+        for box, (block, other) in some:
+            parts.append(_cured.partial(block, call.ops, keys=keys[box[0]], **options, **({} if other is None else {"second": other}), **call.client))
+            if len(parts) == MERGED_AT_ONCE:
+                parts = [_cured.merge(parts)]
+    return _cured.merge(parts)
 
 
 def _block(call):
