@@ -8,6 +8,7 @@
 
 #include "client/lib/error.h"
 #include "client/lib/options.h"
+#include "client/lib/partial.h"
 #include "kernels/core/ask.h"
 #include "kernels/core/keyed.h"
 
@@ -15,6 +16,7 @@ cured_status cured_by_key_check(const void *partial, size_t bytes, cured_by_key 
     cr_error e = {CR_OK, ""};
     cr_keyed found;
     uint64_t n;
+    if (cr_cl_check_partials(&(cured_bytes){partial, bytes}, 1, &e) != CR_OK) return cr_cl_give(error, &e, 0);
     if (cr_keyed_check(partial, bytes, &found, &n, &e) == CR_OK && of != NULL)
         *of = (cured_by_key){(cured_dtype)found.dtype, found.groups, found.columns, n, found.cells};
     return cr_cl_give(error, &e, 0);
@@ -30,6 +32,7 @@ cured_status cured_by_key_merge(const cured_bytes *partials, size_t count, void 
     *merged = NULL;
     *bytes = 0;
     if (count == 0) return cr_cl_fail(error, CR_INVALID_ARGUMENT, "count is 0, must be at least 1");
+    if (cr_cl_check_partials(partials, count, &e) != CR_OK) return cr_cl_give(error, &e, 0);
     cr_keyed_bytes *parts = count < SIZE_MAX / sizeof *parts ? malloc(count * sizeof *parts) : NULL;
     if (parts == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
     for (size_t i = 0; i < count; i++) parts[i] = (cr_keyed_bytes){partials[i].data, partials[i].bytes};
@@ -77,6 +80,7 @@ cured_status cured_by_key_finish(const void *partial, size_t bytes, const cured_
     cured_options o;
     cr_keyed_reader r;
     if (cr_cl_take_options(options, &o, &e) != CR_OK || cr_cl_check_ops(ops, op_count, &e) != CR_OK ||
+        cr_cl_check_partials(&(cured_bytes){partial, bytes}, 1, &e) != CR_OK ||
         cr_keyed_open(&r, partial, bytes, &e) != CR_OK)
         return cr_cl_give(error, &e, 0);
     const bool any = r.of.groups != 0;

@@ -50,7 +50,17 @@ static int compare(const void *a, const void *b) {
     return x->number < y->number ? -1 : 1;
 }
 
+cr_status cr_cl_check_partials(const cured_bytes *partials, size_t count, cr_error *error) {
+    if (partials == NULL && count != 0)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "partials is NULL with a count above 0");
+    for (size_t i = 0; i < count; i++)
+        if (partials[i].data == NULL && partials[i].bytes != 0)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "partials[%zu]: data is NULL with bytes above 0", i);
+    return CR_OK;
+}
+
 size_t *cr_cl_merge_order(const cured_bytes *partials, size_t count) {
+    if (count == SIZE_MAX) return NULL;
     place *places = calloc(count + 1, sizeof *places);
     size_t *order = places != NULL ? calloc(count + 1, sizeof *order) : NULL;
     for (size_t i = 0; order != NULL && i < count; i++)
@@ -66,6 +76,7 @@ cured_status cured_partial_merge(const cured_bytes *partials, size_t count, void
     cr_error e = {CR_OK, ""};
     cured_status status = CURED_OK;
     if (count == 0) return cr_cl_fail(error, CR_INVALID_ARGUMENT, "count is 0, must be at least 1");
+    if (cr_cl_check_partials(partials, count, &e) != CR_OK) return cr_cl_give(error, &e, 0);
     struct merging *m = malloc(sizeof *m);
     size_t *order = cr_cl_merge_order(partials, count);
     if (m == NULL || order == NULL) status = cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
@@ -84,6 +95,7 @@ cured_status cured_partial_merge(const cured_bytes *partials, size_t count, void
 cured_status cured_partial_check(const void *partial, size_t bytes, cured_dtype *dtype, uint64_t *count,
                                  cured_error *error) {
     cr_error e = {CR_OK, ""};
+    if (cr_cl_check_partials(&(cured_bytes){partial, bytes}, 1, &e) != CR_OK) return cr_cl_give(error, &e, 0);
     cr_share *share = malloc(sizeof *share);
     if (share == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
     if (cr_share_unpack(partial, bytes, share, &e) == CR_OK) {
@@ -136,7 +148,8 @@ cured_status cured_partial_finish(const void *partial, size_t bytes, const cured
     cr_error e = {CR_OK, ""};
     cured_options o;
     *values = NULL;
-    if (cr_cl_take_options(options, &o, &e) != CR_OK || cr_cl_check_ops(ops, op_count, &e) != CR_OK)
+    if (cr_cl_take_options(options, &o, &e) != CR_OK || cr_cl_check_ops(ops, op_count, &e) != CR_OK ||
+        cr_cl_check_partials(&(cured_bytes){partial, bytes}, 1, &e) != CR_OK)
         return cr_cl_give(error, &e, 0);
     cr_share *share = malloc(sizeof *share);
     if (share == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");

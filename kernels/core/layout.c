@@ -24,6 +24,8 @@ cr_status cr_layout_make(cr_layout *block, uint64_t dims, const uint64_t *shape,
     *block = (cr_layout){.whole = 1, .count = 1, .run = 1};
     if (dims > CR_LAYOUT_MAX_DIMS)
         return cr_fail(error, CR_INVALID_ARGUMENT, "layout: %llu axes, limit is %d", (ull)dims, CR_LAYOUT_MAX_DIMS);
+    if (dims != 0 && (shape == NULL || start == NULL || extent == NULL))
+        return cr_fail(error, CR_INVALID_ARGUMENT, "layout: shape, start or extent is NULL with %llu axes", (ull)dims);
     for (uint64_t i = 0; i < dims; i++) {
         if (start[i] > shape[i] || extent[i] > shape[i] - start[i])
             return cr_fail(error, CR_INVALID_ARGUMENT,

@@ -55,6 +55,8 @@ static cr_status take_shape(const cured_strided *given, size_t size, taken *t, c
     if (given->dims < 64 && given->axes >> given->dims != 0)
         return cr_fail(error, CR_INVALID_ARGUMENT, "axes: bit %d names an axis, the array has %zu",
                        63 - __builtin_clzll(given->axes), given->dims);
+    if (given->dims != 0 && given->shape == NULL)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "shape is NULL with %zu axes", given->dims);
     for (size_t i = given->dims; i-- > 0;) {
         const uint64_t n = given->shape[i];
         if (n > PTRDIFF_MAX / 8)
@@ -191,6 +193,7 @@ cured_status cr_cl_reduce_plan(cured_conn *conn, cured_dtype dtype, const cured_
 
 static cr_status check(cured_dtype dtype, const cured_op *ops, size_t op_count, const cured_strided *array,
                        const cured_options *o, taken *t, cr_error *error) {
+    if (array == NULL) return cr_fail(error, CR_INVALID_ARGUMENT, "array is NULL");
     if (!cr_dtype_is_input((cr_dtype)dtype))
         return cr_fail(error, CR_INVALID_ARGUMENT, "dtype is %u, an array's is " CR_CL_INPUTS, (unsigned)dtype);
     if (o->axis != NULL)

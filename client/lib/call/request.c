@@ -259,9 +259,9 @@ cured_status cured_reduce_buffer(cured_conn *conn, cured_dtype dtype, const cure
     cr_error e = {CR_OK, ""};
     *out = NULL;
     size_t size = cured_dtype_size(dtype);
-    if (size != 0 && count > SIZE_MAX / size)
-        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "count is %llu, limit is %zu elements of %s",
-                          (unsigned long long)count, SIZE_MAX / size, cured_dtype_name(dtype));
+    if (size != 0 && count > PTRDIFF_MAX / size) /* CURED_TO_END is among them */
+        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "count is %llu, limit is %zu elements of %s in memory",
+                          (unsigned long long)count, PTRDIFF_MAX / size, cured_dtype_name(dtype));
     if (data == NULL && count != 0) return cr_cl_fail(error, CR_INVALID_ARGUMENT, "data is NULL with a count above 0");
     cured_call *call = cr_cl_new_reduce(cr_cl_calls_of(conn), KIND_BUFFER, dtype, ops, op_count, count, options, &e);
     if (call == NULL) return cr_cl_give(error, &e, 0);
@@ -345,7 +345,8 @@ cured_status cured_merge(cured_conn *conn, const cured_bytes *partials, size_t c
     cr_error e = {CR_OK, ""};
     cured_options o;
     *out = NULL;
-    if (cr_cl_take_options(options, &o, &e) != CR_OK) return cr_cl_give(error, &e, 0);
+    if (cr_cl_take_options(options, &o, &e) != CR_OK || cr_cl_check_partials(partials, count, &e) != CR_OK)
+        return cr_cl_give(error, &e, 0);
     if (o.axis != NULL || o.offsets != NULL || o.keys != NULL || o.first != 0 || o.kernel != NULL ||
         o.outputs != NULL || o.layout != NULL || o.second != NULL)
         return cr_cl_fail(
@@ -421,6 +422,7 @@ cured_status cured_stream_write(cured_call *call, const void *data, size_t bytes
         return cr_cl_fail(error, CR_INVALID_ARGUMENT, "%zu bytes are more than the %llu left of the %llu declared",
                           bytes, (unsigned long long)(call->declared - call->handed),
                           (unsigned long long)call->declared);
+    if (data == NULL && bytes != 0) return cr_cl_fail(error, CR_INVALID_ARGUMENT, "data is NULL with bytes above 0");
     if (bytes != 0) {
         call->source = data;
         call->source_len = bytes;

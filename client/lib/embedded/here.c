@@ -55,9 +55,9 @@ cured_status cured_reduce_here(cured_dtype dtype, const cured_op *ops, size_t op
     *values = NULL;
     if (!cr_dtype_is_input((cr_dtype)dtype))
         return cr_cl_fail(error, CR_INVALID_ARGUMENT, "dtype is %u, an array's is " CR_CL_INPUTS, (unsigned)dtype);
-    if (count > SIZE_MAX / cured_dtype_size(dtype))
-        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "count is %llu, limit is %zu elements of %s",
-                          (unsigned long long)count, SIZE_MAX / cured_dtype_size(dtype), cured_dtype_name(dtype));
+    if (count > PTRDIFF_MAX / cured_dtype_size(dtype))
+        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "count is %llu, limit is %zu elements of %s in memory",
+                          (unsigned long long)count, PTRDIFF_MAX / cured_dtype_size(dtype), cured_dtype_name(dtype));
     if (data == NULL && count != 0) return cr_cl_fail(error, CR_INVALID_ARGUMENT, "data is NULL with a count above 0");
     if (cr_cl_take_options(options, &o, &e) != CR_OK || check_options(&o, &e) != CR_OK ||
         cr_cl_check_ops(ops, op_count, &e) != CR_OK || cr_cl_take_mask(o.mask, count, &view.mask, &e) != CR_OK ||

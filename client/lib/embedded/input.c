@@ -319,7 +319,7 @@ bool cr_work_too_many_came(cr_work *work) {
 static size_t take_bytes(cured_call *call, uint8_t *to, uint64_t room) {
     if (call->gather != NULL) return cr_cl_gather_into(call, to, room);
     const size_t n = call->source_len < room ? call->source_len : (size_t)room;
-    memcpy(to, call->source, n);
+    if (n != 0) memcpy(to, call->source, n); /* of no bytes the caller may have given NULL */
     call->source += n;
     call->source_len -= n;
     return n;

@@ -189,6 +189,9 @@ START_TEST(what_is_wrong_is_said) {
     o.partial = true;
     refused(&(cured_block){2, shape, start, extent}, 7, o, "the block has 6 elements, the input 7");
     refused(&(cured_block){33, shape, start, extent}, 6, o, "32");
+    refused(&(cured_block){2, NULL, start, extent}, 6, o, "shape, start or extent is NULL with 2 axes");
+    refused(&(cured_block){2, shape, NULL, extent}, 6, o, "shape, start or extent is NULL with 2 axes");
+    refused(&(cured_block){2, shape, start, NULL}, 6, o, "shape, start or extent is NULL with 2 axes");
     refused(&(cured_block){2, shape, far, extent}, 6, o, "along axis 0, 2 elements from 3 on lie outside");
     refused(&(cured_block){2, vast, start, extent}, 6, o, "more than 2^60 elements");
     o.first = 4;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cured/by_key.h"
 #include "tests/unit/check_main.h"
 #include "tests/unit/client/connected.h"
 
@@ -100,6 +101,47 @@ START_TEST(refused_here) {
     cured_values_free(values);
     ck_assert_int_eq(cured_partial_finish(a, an, &sum, 0, NULL, &values, &error), CURED_INVALID_ARGUMENT);
     ck_assert_int_eq(cured_partial_finish(a, 3, &sum, 1, NULL, &values, &error), CURED_INVALID_ARGUMENT);
+}
+END_TEST
+
+/* What a caller speaks of, and has not. */
+START_TEST(no_memory_given) {
+    static const char data[] = "data is NULL";
+    const cured_bytes none = {NULL, 9};
+    const cured_op sum = CURED_OP_SUM;
+    uint8_t out[CURED_PARTIAL_BYTES];
+    size_t n = sizeof out;
+    void *merged;
+    cured_values *values;
+    cured_conn *here = NULL;
+    cured_call *call = NULL;
+    ck_assert_int_eq(cured_connect("embedded:", NULL, &here, &error), CURED_OK);
+    for (int k = 0; k < 8; k++) {
+        const cured_bytes *partials = k < 3 ? NULL : &none;
+        const cured_status status = k % 3 == 0   ? cured_partial_merge(partials, 1, out, &n, &error)
+                                    : k % 3 == 1 ? cured_by_key_merge(partials, 1, &merged, &n, &error)
+                                                 : cured_merge(here, partials, 1, &sum, 1, NULL, &call, &error);
+        ck_assert_int_eq(status, CURED_INVALID_ARGUMENT);
+        ck_assert_msg(strstr(error.text, k < 3 ? "partials is NULL" : data) != NULL, "%s", error.text);
+        n = sizeof out;
+    }
+    ck_assert_int_eq(cured_partial_check(NULL, 9, NULL, NULL, &error), CURED_INVALID_ARGUMENT);
+    ck_assert_int_eq(cured_partial_finish(NULL, 9, &sum, 1, NULL, &values, &error), CURED_INVALID_ARGUMENT);
+    ck_assert_int_eq(cured_by_key_check(NULL, 9, NULL, &error), CURED_INVALID_ARGUMENT);
+    ck_assert_int_eq(cured_by_key_finish(NULL, 9, &sum, 1, NULL, NULL, NULL, &error), CURED_INVALID_ARGUMENT);
+    ck_assert_msg(strstr(error.text, data) != NULL, "%s", error.text);
+    ck_assert_int_eq(cured_reduce_buffer(here, CURED_U8, &sum, 1, out, CURED_TO_END, NULL, &call, &error),
+                     CURED_INVALID_ARGUMENT);
+    ck_assert_msg(strstr(error.text, "limit is 9223372036854775807 elements of u8 in memory") != NULL, "%s",
+                  error.text);
+    ck_assert_int_eq(cured_reduce_stream_begin(here, CURED_U8, &sum, 1, CURED_UNKNOWN_LENGTH, NULL, &call, &error),
+                     CURED_OK);
+    ck_assert_int_eq(cured_stream_write(call, NULL, 7, &error), CURED_INVALID_ARGUMENT);
+    ck_assert_int_eq(cured_stream_write(call, NULL, 0, &error), CURED_OK);
+    ck_assert_int_eq(cured_stream_end(call, &error), CURED_OK);
+    ck_assert_int_eq(cured_wait(call, &error), CURED_OK);
+    cured_call_free(call);
+    cured_close(here);
 }
 END_TEST
 
@@ -201,6 +243,7 @@ CR_CHECK_MAIN("partials") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, merged_here);
     tcase_add_test(tc, refused_here);
+    tcase_add_test(tc, no_memory_given);
     tcase_add_test(tc, nothing_to_finish);
     tcase_add_test(tc, asked_of_the_daemon);
     tcase_add_test(tc, merged_by_the_daemon);

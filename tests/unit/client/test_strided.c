@@ -279,7 +279,9 @@ START_TEST(what_is_wrong_is_said) {
     refused(conn, &(cured_strided){data, 2, shape, far, 0, false}, NULL, "strides[0] is -9223372036854775808");
     refused(conn, &(cured_strided){data, 2, wide, none, 0, false}, NULL, "more than 2^60 elements");
     refused(conn, &(cured_strided){data, 1, vast, none, 0, false}, NULL, "limit is 2^60 elements");
-    refused(conn, &(cured_strided){NULL, 2, shape, strides, 0, false}, NULL, "NULL");
+    refused(conn, &(cured_strided){NULL, 2, shape, strides, 0, false}, NULL, "data is NULL");
+    refused(conn, &(cured_strided){data, 2, NULL, strides, 0, false}, NULL, "shape is NULL with 2 axes");
+    refused(conn, NULL, NULL, "array is NULL");
     o.axis = &axis;
     refused(conn, &(cured_strided){data, 2, shape, strides, 0, false}, &o, "axes what is reduced");
     static const int32_t groups[] = {0, 1, 0};
