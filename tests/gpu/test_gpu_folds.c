@@ -201,6 +201,40 @@ static void without_each(cr_dtype dtype) {
     }
 }
 
+/* Sums of f16 by float32: where each of its anchors holds the most that it may, of either sign, and of the least. */
+static void narrow_sums(void) {
+    static const uint16_t most = 0x7bff,
+                          pairs[][2] = {{0x7bff, 0x7bff}, {0xfbff, 0xfbff}, {0x7bff, 0xfbff}, /* 65504 */
+                                        {0x0001, 0x0001}, {0x8001, 0x8001}, {0x7bff, 0x8001}, /* 2^-24 */
+                                        {0x2800, 0x2800}, {0xa800, 0xa801}, {0x27ff, 0x2801}, /* near 2^-5 */
+                                        {0x7bff, 0x2800}, {0xfbff, 0xa7ff}, {0x7c00, 0xfc00}, /* ±infinity */
+                                        {0x7c00, 0x7bff}, {0x7e00, 0x3c00}, {0xfc00, 0xfbff}};
+    static const uint64_t lengths[] = {1, 4, 2047, 70001, 270000};
+    cr_fold_launcher wide[CR_FOLD_LAUNCHES], narrow[CR_FOLD_LAUNCHES];
+    cr_error error;
+    uint32_t count;
+    case_check(cr_fold_launchers(CR_F16, CR_FAM_SUM, 0, wide, &count, &error), &error);
+    cr_fast_switch_off(UINT64_C(1) << CR_FAST_GPU_FLOAT64);
+    run.without = cr_fast_name(CR_FAST_GPU_FLOAT64);
+    case_check(cr_fold_launchers(CR_F16, CR_FAM_SUM, 0, narrow, &count, &error), &error);
+    run.wrong += wide[0] == narrow[0];
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        const uint64_t n = lengths[(i + options.seed) % (sizeof lengths / sizeof lengths[0])], offset = 2 * (i % 2);
+        uint16_t *x = (uint16_t *)(run.on.host + offset);
+        for (uint64_t k = 0; k < n; k++) x[k] = pairs[i][k / 3 % 2];
+        if (n > 5000) x[n / 2] = most, x[n / 3] = 0;
+        copy_over(offset + 2 * n);
+        compare(CR_F16, CR_FAM_SUM, 0, n, offset, DATA_BITS);
+    }
+    for (int kind = 0; kind < DATA_KINDS; kind++) {
+        const uint64_t n = lengths[3 + kind % 2] - (uint64_t)kind;
+        again(CR_F16, CR_FAM_SUM, n, 2 * (uint64_t)(kind % 2), (enum cr_data_kind)kind);
+        several(CR_F16, CR_FAM_SUM, n, 2 * (uint64_t)(kind % 2), (enum cr_data_kind)kind);
+    }
+    cr_fast_switch_off(0);
+    run.without = NULL;
+}
+
 static void type(cr_dtype dtype) {
     static const uint64_t few[] = {0, 1, 7, 100, 5000, 70001},
                           most[] = {0,    1,    2,    3,     15,    31,    64,     255,     1000,
@@ -248,6 +282,7 @@ int main(int argc, char **argv) {
         count_launches((cr_dtype)t);
         type((cr_dtype)t);
         if (options.only == UINT64_MAX) without_each((cr_dtype)t);
+        if (options.only == UINT64_MAX && t == CR_F16 && options.families & CR_FAM_SUM) narrow_sums();
         printf("%-5s %6llu cases, %llu wrong, %llu without a kernel\n", cr_dtype_name((cr_dtype)t),
                (unsigned long long)(run.cases - before), (unsigned long long)(run.wrong - wrong),
                (unsigned long long)(run.lacking - lacking));

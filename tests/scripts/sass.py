@@ -9,7 +9,7 @@ import ctypes
 import ctypes.util
 import struct
 
-FATBIN, CUBIN, ZSTD = 0xBA55ED50, 2, 0x8000
+FATBIN, PTX, CUBIN, ZSTD = 0xBA55ED50, 1, 2, 0x8000
 
 # The low 9 bits of an instruction say what it does; the 3 bits above them say where its operands lie.
 OPCODES = {
@@ -51,8 +51,8 @@ def unzstd(packed, length):
     return room.raw
 
 
-def cubins(fatbin):
-    """Of a section .nv_fatbin: (chip, cubin) of each native code in it, as 90."""
+def codes(fatbin):
+    """Of a section .nv_fatbin: (kind, chip, bytes, how many when unpacked or 0) of each code in it; the chip as 90."""
     at = 0
     while at + 16 <= len(fatbin):
         magic, _, head, length = struct.unpack_from("<IHHQ", fatbin, at)
@@ -62,11 +62,16 @@ def cubins(fatbin):
         end = at + length
         while at < end:
             kind, _, head, padded, packed, _, _, _, chip, _, _, flags, _, whole = struct.unpack_from("<HHIQIIHHIIIQQQ", fatbin, at)
-            body = fatbin[at + head:at + head + (packed or padded)]
-            if kind == CUBIN:
-                yield chip, unzstd(body, whole) if flags & ZSTD else body
+            yield kind, chip, fatbin[at + head:at + head + (packed or padded)], whole if flags & ZSTD else 0
             at += head + padded
         at += -at % 8
+
+
+def cubins(fatbin):
+    """(chip, cubin) of each native code."""
+    for kind, chip, body, whole in codes(fatbin):
+        if kind == CUBIN:
+            yield chip, unzstd(body, whole) if whole else body
 
 
 class Instruction:

@@ -4,7 +4,10 @@
   test_chips.py page                the shares of memory's speed follow from the page's other two tables
   test_chips.py BUILD [--update]    the instructions for an element are those of this build's machine code, for the chips that it has.
                                     Needs a build with CUDA by the compiler that the page names, but no GPU; skipped (77) otherwise
+  test_chips.py library BUILD       each kernel in libcured-cuda has code for just the chips that the build was configured for, and all of
+                                    it is small; skipped (77) without CUDA
 """
+import collections
 import glob
 import os
 import re
@@ -18,8 +21,9 @@ PAGE = os.path.join(HERE, "..", "..", "docs", "CHIPS.md")
 CODES = (80, 90, 100, 120)
 WALK, BURST, STRIPS = ("_Z7cr_walkI12cr_float_sumI{}Li{}ELi4ELi4EEEv12cr_fold_args", "_Z18cr_burst_float_sumI{}Li4ELb1ELb0EEv13cr_burst_args",
                        "_Z14cr_axis_stripsIL8cr_dtype{}ELb0EEv12cr_axis_args")
+NARROW = "../walk/narrow"
 # name of a row: unit, kernel, bytes of a turn of its loop, bytes of an element, and float64 instructions and conversions for each: what
-# adds up all elements of a turn has as many of each at least.
+# adds up all elements of a turn has as many of each at least. None of both: no loop of the kernel may have one.
 KERNELS = {
     "sum f32": ("sums_floats", WALK.format("6cr_f32", 0), 64, 4, 1, 1),
     "sum bf16": ("sums_halves", WALK.format("7cr_bf16", 0), 64, 2, 1, 0),
@@ -30,6 +34,7 @@ KERNELS = {
     "sumsq f16": ("sums_halves", WALK.format("6cr_f16", 2), 64, 2, 5, 0),
     "sumsq f64": ("sums_floats", WALK.format("6cr_f64", 2), 64, 8, 10, 0),
     "sum f32, up to 66 MiB": ("sums_floats", BURST.format("6cr_f32"), 64, 4, 0, 1),
+    "sum f16, second way": (NARROW, "_Z7cr_walkI13cr_narrow_sumEv12cr_fold_args", 64, 2, 0, 0),
     "sum bf16, up to 66 MiB": ("sums_halves", BURST.format("7cr_bf16"), 64, 2, 1, 0),
     "sum f64, up to 66 MiB": ("sums_floats", BURST.format("6cr_f64"), 64, 8, 4, 0),
     "rows f32": ("axis_floats", STRIPS.format(12), 128, 4, 1, 1),
@@ -37,8 +42,10 @@ KERNELS = {
     "rows f64": ("axis_floats", STRIPS.format(13), 128, 8, 4, 0),
 }
 SHARED = ("sum f32", "sum bf16", "sum f16", "sum f64", "sumsq f32", "sumsq bf16", "sumsq f64")  # columns of the table of shares
+MOST_BYTES = 30 << 20                                          # of the library with all chips
 ISSUED = 0.7                                                   # of what can be issued: an allowance
-SECOND = {"f32": (4, 11.0), "bf16": (2, 6.6), "f64": (8, 23.0)}  # bytes, and instructions planned for an element without float64
+SECOND = ((4, 11.0), (2, 6.6), (2, "sum f16, second way"), (8, 23.0))  # of f32, bf16, f16, f64 without float64: bytes, and instructions
+                                                               # planned for an element, or the row that has them
 
 
 def tables(text):
@@ -71,10 +78,15 @@ def count(objects, name, code):
     found = objects.get((code, kernel))
     if found is None:
         return None
+    flow = sass.Flow(found)
+    if adds + converts == 0 and any(one.name in sass.FLOAT64 for body in flow.loops().values() for at in body for one in flow.blocks[at]):
+        return "float64"
     elements = turn // size
-    way = sass.Flow(found).cheapest(int(adds * elements), int(converts * elements), turn)
+    way = flow.cheapest(int(adds * elements), int(converts * elements), turn)
     if way is None:
         return "rolled"
+    if adds + converts == 0 and sum(one.name == "FADD" for one in way) < 4 * elements:
+        return "skips some"  # two anchors of float32 take four for each
     of = [sum(one.name in names for one in way) / elements for names in (sass.ADDS64, sass.CONVERTS64)]
     return cell(*of, len(way) / elements)
 
@@ -108,7 +120,9 @@ def shares(made, rate_of):
         for name in SHARED:
             counted = numbers(row_of[name][codes[rate[0]]])
             row.append(share(rate, KERNELS[name][3], counted) if counted else "?")
-        for size, planned in SECOND.values():
+        for size, planned in SECOND:
+            if isinstance(planned, str):
+                planned = numbers(row_of[planned][codes[rate[0]]])[2]
             fits = ISSUED * rate[3] * size / rate[1]
             row.append(f"{fits:.1f}: {min(1, fits / planned):.2f}")
         yield row
@@ -160,10 +174,36 @@ def compiler_of(build):
     return None
 
 
+def check_library(build):
+    path, cache = os.path.join(build, "lib", "libcured-cuda.so.0"), os.path.join(build, "CMakeCache.txt")
+    with open(cache, encoding="utf-8") as f:
+        asked = re.search(r"^CMAKE_CUDA_ARCHITECTURES:\w+=(.*)$", f.read(), re.M)
+    if not asked or not os.path.exists(path):
+        print("skipped: this build has no kernels")
+        return 77
+    entries = re.findall(r"(\d+)(-real|-virtual|)(?:;|$)", asked.group(1))
+    if len(entries) != len(asked.group(1).split(";")):
+        print(f"skipped: which chips {asked.group(1)} means, nvcc alone knows")
+        return 77
+    wanted = {(sass.CUBIN, int(chip)) for chip, form in entries if form != "-virtual"}
+    wanted |= {(sass.PTX, int(chip)) for chip, form in entries if form != "-real"}
+    with open(path, "rb") as f:
+        found = sass.sections(f.read())
+    units = collections.Counter(code[:2] for code in sass.codes(found[".nv_fatbin"]))
+    size = sum(len(body) for name, body in found.items() if not name.startswith((".debug", ".symtab", ".strtab")))
+    print(f"{dict(units)} and {size:,} bytes without debug information")
+    if set(units) != wanted or len(set(units.values())) != 1:
+        print(f"wanted are {wanted}, as many of each")
+        return 1
+    return 1 if size > MOST_BYTES else 0
+
+
 def main():
     if len(sys.argv) < 2:
         print(__doc__)
         return 64
+    if sys.argv[1] == "library":
+        return check_library(sys.argv[2])
     with open(PAGE, encoding="utf-8") as f:
         text = f.read()
     if sys.argv[1] == "page":

@@ -52,6 +52,8 @@ enum kind {
 #undef CR_FOLD_SAME
 #undef CR_FOLD_AS
 
+int cr_launch_narrow_sum_f16(const cr_fold_args *args, void *stream); /* walk/narrow.cu */
+
 static const cr_fold_launcher kernels[KINDS][CR_DTYPE_INPUTS + 1] = {
 #define CR_FOLD(unit, kind, dtype, ...) [kind][dtype] = cr_launch_##kind##_##dtype,
 #define CR_FOLD_SAME(kind, dtype, other) [kind][dtype] = cr_launch_##kind##_##other,
@@ -83,7 +85,7 @@ static cr_fold_launcher launcher_of(uint32_t family, cr_dtype dtype, uint32_t wa
         case CR_FAMILY_PROD:
             return kernels[prod][dtype];
         case CR_FAMILY_SUM:
-            return kernels[sum][dtype];
+            return dtype == CR_F16 && !cr_fast_on(CR_FAST_GPU_FLOAT64) ? cr_launch_narrow_sum_f16 : kernels[sum][dtype];
         case CR_FAMILY_SUMABS:
             return kernels[sumabs][dtype];
         case CR_FAMILY_SUMSQ:
