@@ -30,7 +30,7 @@ class Answers {
         if (this.count === undefined) throw nonsense('there are parts of answers to a call that has one');
         if (this.parts[part.op] === undefined) throw nonsense(`there is a part of op ${part.op}, which was not asked`);
         this.bytes[part.op] += part.values.length;
-        if (!(first < this.count) || part.values.length === 0 || this.bytes[part.op] > WIDEST * this.count)
+        if (!(first < this.count) || part.values.length === 0 || part.statuses.length > part.values.length || this.bytes[part.op] > WIDEST * this.count)
             throw nonsense(`a part of op ${part.op} at answer ${part.first} has ${part.values.length} bytes, of ${this.count} answers`);
         this.parts[part.op].push({ first, values: part.values, statuses: part.statuses });
     }
@@ -71,6 +71,36 @@ class Answers {
         return { dtype, shape, values: arrayOf(dtype, values), statuses };
     }
 }
+
+const KEYED_HEAD = 40; // bytes of a partial by key, and the most of a cell: docs/PARTIALS.md has the form
+const KEYED_CELL = 4096;
+
+// A partial by key, whose bytes come one behind the other. Of so many cells it has no more than some bytes.
+class KeyedPartial extends Answers {
+    constructor(cells, onProgress) {
+        super([], undefined, onProgress);
+        this.most = Math.min(KEYED_HEAD + KEYED_CELL * cells, constants.MAX_LENGTH);
+        this.pieces = [];
+        this.length = 0;
+    }
+
+    takePart(part) {
+        if (part.op !== 0 || Number(part.first) !== this.length || part.values.length === 0 || part.statuses.length !== 0)
+            throw nonsense(`a piece of a partial has ${part.values.length} bytes at ${part.first}, where byte ${this.length} follows`);
+        this.length += part.values.length;
+        if (this.length > this.most) throw nonsense(`a partial by key has ${this.length} bytes, and its groups come to ${this.most} at most`);
+        this.pieces.push(part.values);
+    }
+
+    whole() {
+        const end = super.whole();
+        const bytes = Buffer.concat(this.pieces);
+        if (bytes.length < KEYED_HEAD || !isKeyed(bytes) || end.results.length !== 0) throw nonsense('the pieces are no partial by key');
+        return { ...end, partial: bytes };
+    }
+}
+
+const isKeyed = (bytes) => bytes[0] === 0x43 && bytes[1] === 0x4b; // "CK"
 
 // Whether the response answers the ops that were asked.
 function checkResponse(response, numbers) {
@@ -132,4 +162,4 @@ function partialOf(response) {
     return new Uint8Array(response.partial); // apart from the message, whose memory it would keep
 }
 
-module.exports = { Answers, resultOf, partialOf, counted };
+module.exports = { Answers, KeyedPartial, isKeyed, resultOf, partialOf, counted };

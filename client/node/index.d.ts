@@ -102,6 +102,10 @@ export interface PartialOptions extends InputOptions {
     within?: readonly number[];
     /** and begins there along each of its dimensions. */
     start?: readonly number[];
+    /** By key: bytes for `cured-client merge` and Python, which merge them; give `groups`, since all parts have as many. */
+    keys?: IntegerArray;
+    groups?: number;
+    drop?: boolean;
 }
 
 export type ManyOptions = AxisOptions | KeyOptions | SegmentOptions;
@@ -136,12 +140,13 @@ export class CuredError extends Error {
 }
 
 export interface ConnectOptions {
-    /** Names of PEM files, for tls: */
+    /** Names of PEM files, for tls: else those in CURED_TLS_CA, CURED_CLIENT_CERTIFICATE and CURED_CLIENT_KEY; '' is none. */
     ca?: string;
     certificate?: string;
     key?: string;
-    /** NAME.SECRET, as `cured-client token` writes it. */
+    /** NAME.SECRET, as `cured-client token` writes it, or the file of mode 0600 that has it: else CURED_CLIENT_TOKEN, else CURED_CLIENT_TOKEN_FILE. */
     token?: string;
+    tokenFile?: string;
     /** Of every call that says none of its own. */
     timeoutMs?: number;
 }
@@ -158,7 +163,7 @@ type OneOp<V extends Value> = {
 };
 
 export class Client {
-    constructor(address: string, options?: ConnectOptions);
+    constructor(address?: string, options?: ConnectOptions);
     // A method an op, written by scripts/op-lists.
     sum: OneOp<number | bigint>;
     mean: OneOp<number>;

@@ -1,16 +1,15 @@
 // cured: asks a cured daemon over gRPC. index.d.ts says what each function takes and gives.
 'use strict';
-const fs = require('fs');
 const os = require('os');
-const path = require('path');
 const grpc = require('@grpc/grpc-js');
-const { CuredError, bad, badType, shown, kindOf } = require('./errors');
-const { CALL, FINISH, REDUCE, PARTIAL, NO_PARTIAL, CONNECT, optionsOf } = require('./options');
+const { CuredError, bad, badType, kindOf } = require('./errors');
+const { placeOf } = require('./address');
+const { CALL, FINISH, REDUCE, PARTIAL, NO_PARTIAL, optionsOf, product } = require('./options');
 const { Flight, unary, streamed } = require('./flight');
 const { PIECE, Bytes, isBytes, inputOf, feed } = require('./input');
 const { DTYPES } = require('./values');
 const { cured, OPS, dtypeNumber, askedOf, finishOf, placed, partOf, turned } = require('./request');
-const { Answers, resultOf, partialOf, counted } = require('./answers');
+const { Answers, KeyedPartial, isKeyed, resultOf, partialOf, counted } = require('./answers');
 
 const DESCRIBED = [ // written by scripts/op-lists
     'count', 'count_nan', 'min', 'max', 'argmin', 'argmax', 'sum', 'mean', 'std',
@@ -33,20 +32,6 @@ async function secondOf(options, { dtype, count }, flight) {
     return second.input;
 }
 
-// Where TLS and tokens go: a secret does not go where others can read it.
-function checkSecrets(scheme, rest, options) {
-    for (const name of ['ca', 'certificate', 'key', 'token'])
-        if (options[name] !== undefined && typeof options[name] !== 'string') throw badType(`${name} is ${kindOf(options[name])}, must be a string`);
-    for (const name of ['ca', 'certificate', 'key'])
-        if (options[name] !== undefined && scheme !== 'tls') throw bad(`${name} goes with tls:HOST:PORT, and the address begins with ${scheme}: leave it out`);
-    if ((options.certificate === undefined) !== (options.key === undefined))
-        throw bad('certificate and key go together: give the names of both files');
-    if (options.token !== undefined && !/^[\x21-\x7e]{1,128}$/.test(options.token))
-        throw bad('token is no NAME.SECRET of 1 to 128 letters, digits and signs, as `cured-client token` writes it');
-    if (options.token !== undefined && scheme === 'tcp' && !/^(localhost|127\.[0-9.]+|\[?::1\]?):[0-9]+$/.test(rest))
-        throw bad('token: it is not sent to another host without TLS: use tls:HOST:PORT');
-}
-
 class Client {
     #stub;
     #token;
@@ -55,15 +40,10 @@ class Client {
 
     constructor(address, options) {
         if (os.endianness() !== 'LE') throw new Error('cured: this machine is big-endian, arrays are little-endian');
-        const [, scheme, rest] = (typeof address === 'string' && /^(unix|tcp|tls):(.+)$/s.exec(address)) || [];
-        if (!scheme) throw (typeof address === 'string' ? bad : badType)(`address is ${shown(address)}, must be unix:PATH, tcp:HOST:PORT or tls:HOST:PORT`);
-        const own = optionsOf(options, CONNECT);
-        checkSecrets(scheme, rest, own);
-        const read = (name) => (own[name] === undefined ? null : fs.readFileSync(own[name]));
-        const credentials = scheme === 'tls' ? grpc.credentials.createSsl(read('ca'), read('key'), read('certificate')) : grpc.credentials.createInsecure();
-        this.#token = own.token;
-        this.#timeoutMs = own.timeoutMs;
-        this.#stub = new cured.v1.Cured(scheme === 'unix' ? address : rest, credentials);
+        const { target, credentials, token, timeoutMs } = placeOf(address, options);
+        this.#token = token;
+        this.#timeoutMs = timeoutMs;
+        this.#stub = new cured.v1.Cured(target, credentials);
     }
 
     close() {
@@ -115,7 +95,9 @@ class Client {
                     return { response: counted(response, options, taken.count) };
                 }
                 if (elements !== undefined) request.input = { stream: { bytes: elements * size } };
-                const answers = new Answers(asked.numbers, shape && shape.reduce((a, b) => a * b, 1), options.onProgress);
+                const count = shape && product(shape);
+                const answers = shape && request.partial ? new KeyedPartial(Math.min(count, elements ?? count), options.onProgress)
+                    : new Answers(asked.numbers, count, options.onProgress);
                 await streamed(this.#stub, metadata, flight, async (write) => {
                     await write({ head: request, progressMs: options.onProgress ? 100 : 0 });
                     for (const part of beside) await feed(write, part);
@@ -188,6 +170,7 @@ function inOrder(partials) {
     const placedAt = partials.map((partial, i) => {
         if (!isBytes(partial)) throw badType(`partials[${i}] is ${kindOf(partial)}, must be a Uint8Array, as partial() gives it`);
         const bytes = new Bytes(`partials[${i}]`, partial).all();
+        if (isKeyed(bytes)) throw bad(`partials[${i}] is by key, and daemons merge none: cured-client merge does, and cured.merge() of Python`);
         return { bytes, at: bytes.length >= 32 && bytes[2] === 1 && bytes.readUInt32LE(16) > 0 ? bytes.readBigUInt64LE(24) : NOWHERE };
     });
     return placedAt.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0)).map(({ bytes }) => bytes);
@@ -201,16 +184,7 @@ for (const op of OPS) {
     };
 }
 
-// Where cured-client finds a daemon.
-function defaultAddress() {
-    if (process.env.CURED_CONNECT) return process.env.CURED_CONNECT;
-    const own = process.env.XDG_RUNTIME_DIR ? path.join(process.env.XDG_RUNTIME_DIR, 'cured.sock') : undefined;
-    const system = '/run/cured/cured.sock';
-    const order = process.getuid && process.getuid() === 0 ? [system, own] : [own, system];
-    return `unix:${order.find((place) => place !== undefined && fs.existsSync(place)) || system}`;
-}
-
-const connect = (address, options) => new Client(address === undefined ? defaultAddress() : address, options);
+const connect = (address, options) => new Client(address, options);
 const ops = OPS;
 const dtypes = Object.keys(DTYPES);
 

@@ -101,7 +101,7 @@ class Chunks {
     close() {
         if (this.ended || this.iterator === undefined) return;
         if (typeof this.stream.destroy === 'function') this.stream.destroy();
-        else if (typeof this.iterator.return === 'function') Promise.resolve(this.iterator.return()).catch(() => {});
+        else (async () => this.iterator.return && this.iterator.return())().catch(() => {});
     }
 }
 

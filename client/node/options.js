@@ -6,15 +6,14 @@ const CALL = ['timeoutMs', 'signal'];
 const FINISH = ['nan', 'ddof', 'resultDtype', 'overflow', ...CALL];
 const ARRAY = ['dtype', 'shape', 'where', 'second', 'weights', 'first', 'onProgress', ...FINISH];
 const REDUCE = [...ARRAY, 'axis', 'keepdims', 'keys', 'groups', 'drop', 'offsets', 'q', 'method'];
-const PARTIAL = [...ARRAY, 'unplaced', 'within', 'start'];
+const PARTIAL = [...ARRAY, 'unplaced', 'within', 'start', 'keys', 'groups', 'drop'];
 // What partials do not take, and why.
 const NO_PARTIAL = {
     axis: 'a partial is of one answer: answers along an axis need no merging, so reduce() each block of the array',
     offsets: 'a partial is of one answer: answers to segments need no merging, so reduce() those of each part',
-    keys: 'daemons make no partials by key: reduce() all rows in one call, as a stream if they are many',
     q: 'quantiles have no partial: reduce() the whole array',
 };
-const CONNECT = ['ca', 'certificate', 'key', 'token', 'timeoutMs'];
+const CONNECT = ['ca', 'certificate', 'key', 'token', 'tokenFile', 'timeoutMs'];
 const TIMEOUT_MAX_MS = 2 ** 32 - 1;
 
 // A copy of those that are given. An option is inherited as any property is; what a class has beside options (methods) is none.

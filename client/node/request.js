@@ -210,7 +210,13 @@ function placed(options, count) {
 
 // Of a partial: whether it knows its place, in the array that it is a part of or as a block of one of several dimensions.
 function partOf(options, count) {
-    const { within, start, first, where } = options;
+    const { within, start, first, where, keys } = options;
+    if (keys !== undefined) {
+        for (const name of ['first', 'within', 'start'])
+            if (options[name] !== undefined) throw bad(`${name}: a partial by key has no place: leave it out`);
+        if (options.unplaced === false) throw bad('unplaced: a partial by key has no place: leave it out');
+        return { partial: true, unplaced: true, statuses: false };
+    }
     const unplaced = options.unplaced === undefined ? where !== undefined && first === undefined : flag('unplaced', options.unplaced);
     if (within === undefined && start === undefined) return { partial: true, unplaced };
     if (within === undefined || start === undefined)

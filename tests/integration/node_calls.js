@@ -75,6 +75,14 @@ async function options(client) {
     const rest = await client.partial(new Float32Array([5, 4]), ['sum', 'argmax'], { first: 2 });
     const both = await client.merge([rest, half], ['sum', 'argmax']);
     assert.deepStrictEqual([both.sum, both.argmax, both.elements], [12, 2n, 4]);
+    for (const Type of [Float64Array, Int32Array]) { // by key: test_node.py has cured-client merge them
+        const x = Type.of(5, 2, 4, -1, 7);
+        const keys = BigInt64Array.of(2n, 0n, 2n, 2n, 9n);
+        const ops = ['sum', 'count', 'max'];
+        const first = await client.partial(x.subarray(0, 2), ops, { keys: keys.subarray(0, 2), groups: 4 });
+        const next = await client.partial([x.subarray(2, 3), x.subarray(3)], ops, { keys: keys.subarray(2), groups: 4, drop: true, where: Uint8Array.of(0, 1, 1) });
+        [first, next].forEach((bytes, i) => fs.writeFileSync(`${Type.name}-${i}.crp`, bytes));
+    }
     const seen = await client.describe(new Float32Array([1, 2]));
     assert.deepStrictEqual([seen.count, seen.std], [2n, 0.5]);
     assert.match((await client.info()).version, /^\d/);

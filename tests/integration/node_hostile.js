@@ -67,6 +67,24 @@ const STREAMS = {
     'other elements': [part(0, 0, f64(1, 2)), end(7, { op: SUM, dtype: F64 })],
     'random bytes': [Buffer.from('ffffffffffffffffffff01', 'hex')],
 };
+const HEAD = Buffer.concat([Buffer.from('CK'), Buffer.alloc(38)]);
+const done = end(2);
+// And to one that asks for a partial by key of two elements.
+const KEYED = {
+    'nothing at all': [],
+    'no pieces': [done],
+    'no head': [part(0, 0, Buffer.from('CK')), done],
+    'another form': [part(0, 0, Buffer.alloc(60, 67)), done],
+    'a gap': [part(0, 0, HEAD), part(0, 41, Buffer.alloc(8)), done],
+    'a piece twice': [part(0, 0, HEAD), part(0, 0, HEAD), done],
+    'an empty piece': [part(0, 0, HEAD), part(0, 40, Buffer.alloc(0)), done],
+    'another op': [part(1, 0, HEAD), done],
+    'statuses': [part(0, 0, HEAD, Buffer.alloc(1)), done],
+    'no end': [part(0, 0, HEAD)],
+    'results': [part(0, 0, HEAD), end(2, { op: SUM, dtype: F64 })],
+    'other elements': [part(0, 0, HEAD), end(3)],
+    'more than so few groups come to': [part(0, 0, Buffer.concat([HEAD, Buffer.alloc(100000)])), done],
+};
 let answer; // what the server says now
 
 const encoder = (serialize) => (message) => (Buffer.isBuffer(message) ? message : serialize(message));
@@ -130,6 +148,13 @@ async function streams(client) {
         answer = list;
         await ends(rows, what);
     }
+    const keyed = () => client.partial(new Float64Array(2), ['sum'], { keys: Uint8Array.of(0, 1) });
+    for (const [what, list] of Object.entries(KEYED)) {
+        answer = list;
+        await ends(keyed, `by key, ${what}`);
+    }
+    answer = [part(0, 0, HEAD), part(0, 40, Buffer.alloc(20)), done];
+    assert.strictEqual((await keyed()).length, 60);
     answer = [part(0, 1, f64(2)), part(0, 0, f64(1)), sums];
     assert.deepStrictEqual([...(await rows()).values], [1, 2]);
     answer = [part(0, 0, f64(1, 2)), end(2, { op: SUM, dtype: F64, value: f64(1) })];
@@ -154,6 +179,9 @@ async function streams(client) {
     answer = () => {}; // reads nothing, says nothing
     await ends(() => client.sum(large, { timeoutMs: 100 }), 'silence', 'DEADLINE_EXCEEDED');
     async function* endless() { for (;;) yield new Float64Array(1000); }
+    let chunks = 0; // that the client has asked the stream for, while the server took none
+    await ends(() => client.sum((function* () { for (;;) { chunks++; yield new Float64Array(2 ** 17); } })(), { timeoutMs: 300 }), 'silence', 'DEADLINE_EXCEEDED');
+    assert(chunks <= 8, `${chunks} MiB`);
     answer = (call) => { call.write({ progress: { bytesDone: 1, bytesTotal: 2 } }); call.end(); };
     await ends(() => client.sum(endless()), 'an end before the stream');
 }

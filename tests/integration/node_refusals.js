@@ -189,7 +189,12 @@ async function partials(client) {
     const made = await client.partial(a, ['sum']);
     const cases = [
         [() => client.partial(a, ['sum'], { axis: 0 }), RangeError, 'axis: a partial is of one answer'],
-        [() => client.partial(a, ['sum'], { keys }), RangeError, 'keys: daemons make no partials by key'],
+        [() => client.partial(a, ['sum'], { keys, first: 1 }), RangeError, 'first: a partial by key has no place'],
+        [() => client.partial(a, ['sum'], { keys, within: [6], start: [0] }), RangeError, 'within: a partial by key has no place'],
+        [() => client.partial(a, ['sum'], { keys, unplaced: false }), RangeError, 'unplaced: a partial by key has no place'],
+        [() => client.partial(a, ['argmax'], { keys }), cured.CuredError, ''],
+        [() => client.partial(a, ['dot'], { keys, second: a }), cured.CuredError, ''],
+        [() => client.partial(a, ['sum'], { groups: 2 }), RangeError, 'groups goes with keys'],
         [() => client.partial(a, ['sum'], { offsets: keys }), RangeError, 'offsets: a partial is of one answer'],
         [() => client.partial(a, ['sum'], { q: 0.5 }), RangeError, 'q: quantiles have no partial'],
         [() => client.partial(a, ['median']), cured.CuredError, ''],
@@ -213,7 +218,7 @@ async function partials(client) {
         [() => client.merge([made], ['max']), cured.CuredError, ''],
         [() => client.merge([new Uint8Array(0)], ['sum']), cured.CuredError, ''],
         [() => client.merge([made.subarray(1)], ['sum']), cured.CuredError, ''],
-        [() => client.merge([Buffer.from('CK')], ['sum']), cured.CuredError, ''],
+        [() => client.merge([made, Buffer.from('CK')], ['sum']), RangeError, 'partials[1] is by key, and daemons merge none: cured-client merge does'],
     ];
     for (const one of cases) await refused(...one);
     // Parts in any order: more ranges than a partial may hold, but for the client's sorting.
@@ -313,9 +318,20 @@ async function addresses() {
         [() => cured.connect('tcp:127.0.0.1.example.org:7737', { token: 'a.b' }), RangeError, 'token: it is not sent to another host'],
         [() => cured.connect('tcp:127.0.0.1:7737', { token: 'a\nb' }), RangeError, 'token is no NAME.SECRET'],
         [() => cured.connect('tcp:127.0.0.1:7737', { token: 7 }), TypeError, 'token is 7'],
+        [() => cured.connect('tcp:127.0.0.1:7737', { token: 'a'.repeat(129) }), RangeError, 'token is no NAME.SECRET of 1 to 128'],
+        [() => cured.connect('tcp:127.0.0.1:7737', { token: 'a.b', tokenFile: 'x' }), RangeError, 'token and tokenFile are two ways'],
+        [() => cured.connect('tcp:127.0.0.1:7737', { tokenFile: __filename }), RangeError, 'may be read by others: chmod 600 it'],
     ];
     for (const one of cases) await refused(...one);
     assert.throws(() => cured.connect('tls:127.0.0.1:1', { ca: '/nowhere/ca.pem' }), { code: 'ENOENT' });
+    process.env.CURED_CLIENT_TOKEN = 'a.b';
+    process.env.CURED_CLIENT_KEY = 'key.pem';
+    await refused(() => cured.connect('tcp:192.0.2.1:1'), RangeError, 'token: it is not sent to another host');
+    await refused(() => cured.connect('tls:192.0.2.1:1'), RangeError, 'certificate and key go together');
+    cured.connect('tcp:192.0.2.1:1', { token: '' }).close(); // says that there is none
+    cured.connect('tls:192.0.2.1:1', { token: '', key: '' }).close();
+    delete process.env.CURED_CLIENT_TOKEN;
+    delete process.env.CURED_CLIENT_KEY;
     for (const address of ['tcp:localhost:1', 'tcp:127.0.0.1:1', 'tcp:[::1]:1', 'unix:/nowhere/cured.sock']) cured.connect(address, { token: 'a.b' }).close();
 }
 
