@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """An option that says nothing is as one that is not there: of every kind of array and for every kind of call, spelled as Python and as NumPy
-spell it. And options that are one and the same object are told apart by their names."""
+spell it. Options that are one and the same object are told apart by their names, and what goes beside an array lies as that does."""
 import os
 import sys
 import tempfile
@@ -19,6 +19,8 @@ except ImportError as error:
     sys.exit(77)
 import arrow_producer as arrow  # noqa: E402
 from support import Case, bf16, cured, numpy  # noqa: E402
+
+import cured.xarray  # noqa: E402
 
 A = numpy.arange(12.0).reshape(4, 3)
 NOTHING = {"axis": [None], "keepdims": [False, 0, numpy.False_], "where": [None, True], "drop": [False, 0, numpy.False_], "nan": ["propagate"],
@@ -143,6 +145,29 @@ class Bins(Case):
                 with self.assertRaisesRegex(ValueError, "second: elements of it are missing: where= says which pairs count"):
                     cured.dot(first, second)
         self.assertEqual(14.0, cured.dot(zarr.array(x, chunks=2), numpy.ma.masked_array(x)))
+
+
+class Labels(Case):
+    def test_masks_of_xarray_go_by_their_labels(self):
+        """As in xarray's own where(): whatever order they are in, and whatever else they have."""
+        random = numpy.random.default_rng(5)
+        a = xarray.DataArray(random.standard_normal((6, 5)), {"lat": [60, 50, 40, 30, 20, 10], "lon": list("abcde")}, ("lat", "lon"))
+        where = xarray.DataArray(random.random((9, 5)) < 0.5, {"lat": range(5, 95, 10), "lon": list("edcba")}, ("lat", "lon"))
+        where = where.assign_coords(lat=where.lat + 5)
+        for keep in (where, where.T, where.isel(lon=0, drop=True), where.isel(lat=0, drop=True), where.sel(lat=a.lat, lon=a.lon)):
+            for x in (a, a.chunk(2)):
+                for mask in (keep, keep.chunk(2)):
+                    wanted = a.where(keep.reindex({name: a[name] for name in keep.dims}))
+                    self.assertEqual(int(wanted.count()), int(x.cured.count(where=mask)))
+                    numpy.testing.assert_array_equal(wanted.max("lon").values, numpy.asarray(x.cured.quantile(1, "lon", where=mask)))
+                    numpy.testing.assert_array_equal(wanted.count("lat").values, numpy.asarray(x.cured.count("lat", where=mask)))
+        plain = xarray.DataArray(where.values[:6], dims=("lat", "lon"))
+        self.assertEqual(int(plain.sum()), int(a.cured.count(where=plain)))
+        for wrong, words in ((where.isel(lat=slice(3)), "along 'lat' it has not one element for each label"),
+                             (xarray.concat([where, where], "lat"), "along 'lat' it has not one element for each label"),
+                             (where.rename(lat="height"), "where: 'height' is none of the dimensions")):
+            with self.assertRaisesRegex(ValueError, words):
+                a.cured.sum(where=wrong)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,21 @@ def _axes(array, dim):
     return array.get_axis_num(tuple(names))
 
 
+def _aligned(array, where):
+    """A mask in the order of the array's labels, and of its dimensions."""
+    for name in where.dims:
+        if name not in array.dims:
+            raise ValueError("where: %r is none of the dimensions %r" % (name, array.dims))
+        if name not in array.indexes or name not in where.indexes or where.indexes[name].equals(array.indexes[name]):
+            continue
+        own, wanted = where.indexes[name], array.indexes[name]
+        if not own.is_unique or not wanted.isin(own).all():
+            raise ValueError("where: along %r it has not one element for each label of the array: where.reindex_like(array, fill_value=False) "
+                             "leaves others out" % name)
+        where = where.isel({name: own.get_indexer(wanted)}).assign_coords({name: array[name]})
+    return where.broadcast_like(array).transpose(*array.dims)
+
+
 def _options(array, ops, skipna, where, options):
     for name in ("axis", "offsets", "keys", "groups", "drop", "out", "second"):
         if name in options:
@@ -36,7 +51,7 @@ def _options(array, ops, skipna, where, options):
         options["nan"] = "skip"
     if where is not None:
         if isinstance(where, xarray.DataArray):
-            where = where.broadcast_like(array).transpose(*array.dims)
+            where = _aligned(array, where)
         options["where"] = getattr(where, "data", where)
     return options
 
