@@ -211,11 +211,12 @@ class Flow:
         return [one for at in reversed(blocks) for one in self.blocks[at]]
 
     def cheapest(self, adds, converts, loads):
-        """The shortest way round any loop that has so many float64 instructions, conversions and bytes, without its NOPs; None: there is none."""
-        found = None
+        """The shortest way round any loop that has so many float64 instructions, conversions and bytes, without its NOPs; if 0 and 0 are
+        asked for, no more of these. None: there is none."""
+        found, none = None, adds + converts == 0
         for head, body in self.loops().items():
             for (a, c, b), way in self.ways(head, body).items():
                 way = [one for one in way if one.name != "NOP"]
-                if a >= adds and c >= converts and b >= loads and (found is None or len(way) < len(found)):
+                if a >= adds and c >= converts and b >= loads and not (none and a + c) and (found is None or len(way) < len(found)):
                     found = way
         return found

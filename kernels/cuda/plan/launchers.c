@@ -52,7 +52,9 @@ enum kind {
 #undef CR_FOLD_SAME
 #undef CR_FOLD_AS
 
-int cr_launch_narrow_sum_f16(const cr_fold_args *args, void *stream); /* walk/narrow.cu */
+/* walk/narrow.cu */
+int cr_launch_narrow_sum_f16(const cr_fold_args *args, void *stream);
+int cr_launch_narrow_sum_bf16(const cr_fold_args *args, void *stream);
 
 static const cr_fold_launcher kernels[KINDS][CR_DTYPE_INPUTS + 1] = {
 #define CR_FOLD(unit, kind, dtype, ...) [kind][dtype] = cr_launch_##kind##_##dtype,
@@ -71,6 +73,14 @@ static enum kind extrema_kind(uint32_t wants) {
     return extrema;
 }
 
+static cr_fold_launcher sum_launcher(cr_dtype dtype) {
+    if (!cr_fast_on(CR_FAST_GPU_FLOAT64)) {
+        if (dtype == CR_F16) return cr_launch_narrow_sum_f16;
+        if (dtype == CR_BF16) return cr_launch_narrow_sum_bf16;
+    }
+    return kernels[sum][dtype];
+}
+
 /* The kernel of a family alone; NULL: there is none. */
 static cr_fold_launcher launcher_of(uint32_t family, cr_dtype dtype, uint32_t wants) {
     switch (cr_family_of(family)) {
@@ -85,7 +95,7 @@ static cr_fold_launcher launcher_of(uint32_t family, cr_dtype dtype, uint32_t wa
         case CR_FAMILY_PROD:
             return kernels[prod][dtype];
         case CR_FAMILY_SUM:
-            return dtype == CR_F16 && !cr_fast_on(CR_FAST_GPU_FLOAT64) ? cr_launch_narrow_sum_f16 : kernels[sum][dtype];
+            return sum_launcher(dtype);
         case CR_FAMILY_SUMABS:
             return kernels[sumabs][dtype];
         case CR_FAMILY_SUMSQ:

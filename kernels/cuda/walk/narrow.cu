@@ -1,69 +1,167 @@
-/* narrow: Σx of float16 without float64, for chips whose float64 is slow. Folds take it where the fast way gpu_float64 is off,
+/* narrow: Σx of float16 and bfloat16 by float32, for chips whose float64 is slow. Folds take it where the fast way gpu_float64 is off,
  * which it is for tests and benches alone: no GPU has measured it.
  *
- * Four elements go over two float32 anchors, whose last bits are 2^-4 and 2^-24. The first stays below 2^20, because four elements are
- * below 2^18; what it rounds off is at most 2^-5, a multiple of 2^-24, and so the second takes it exactly. The anchors' bits, less those
- * they began with, are integers of these units. Elements that are no numbers leave the first with another exponent.
+ * Four elements go over two anchors, whose last bits are 2^20 apart. They are below 2^22 of the first one's last bits, so it keeps its
+ * exponent. What it rounds off is at most half of such a bit, and a multiple of the second one's; so the second takes it exactly. The
+ * anchors' bits, less those they began with, are integers of these units.
+ *
+ * All float16 fit two anchors. There NaNs and infinities leave the first with another exponent, and nothing else is looked at. Bfloat16 have
+ * a window as in fold/float_sums.cuh, but of 32 binades, below 2^124. What does not fit goes to the bins, which are of float64.
  * Thread: GPU. Owner: the kernel. */
 #include <cuda_fp16.h>
 
 #include "kernels/cuda/fold/float_sums.cuh"
 #include "kernels/cuda/walk/walk.cuh"
 
-struct cr_narrow_sum : cr_float_sum<cr_f16, CR_SUM_PLAIN> {
-    typedef cr_float_sum<cr_f16, CR_SUM_PLAIN> Wide;
-    static constexpr int FINE = -24, COARSE = -4, GROUP = 4;
-    static constexpr uint32_t FIRST = ((uint32_t)(COARSE + 23 + 127) << 23) | 1u << 22, SECOND = ((uint32_t)(FINE + 23 + 127) << 23) | 1u << 22;
-    static_assert(FINE == cr_f16::GRID && Wide::GROUP == GROUP, "sums are in the unit of the accumulator");
+enum { CR_NARROW_GROUP = 4, CR_NARROW_APART = 20 };
 
-    /* Half e of a vector. */
-    CR_DEVICE static float element(const uint4 &v, int e) {
-        return __half2float(__ushort_as_half((unsigned short)(cr_word(v, (unsigned)e / 2) >> 16 * (e % 2))));
+/* The sum of a tile: high·2^APART + low of the second anchor's last bits. */
+struct cr_narrow_anchors {
+    uint32_t first, second; /* as they begin */
+    uint32_t high, low, odd;
+
+    /* fine: the exponent of the second anchor's last bit */
+    CR_DEVICE explicit cr_narrow_anchors(int fine) {
+        second = (uint32_t)(fine + 23 + 127) << 23 | 1u << 22;
+        first = second + ((uint32_t)CR_NARROW_APART << 23);
+        high = low = odd = 0;
     }
+    /* Four elements. `odd` gets a bit above the 23rd if one is no number. */
+    CR_DEVICE void add(const float (&x)[CR_NARROW_GROUP]) {
+        float s = __uint_as_float(first), t = __uint_as_float(second);
+#pragma unroll
+        for (int i = 0; i < CR_NARROW_GROUP; i++) {
+            const float next = s + x[i];
+            t += x[i] - (next - s);
+            s = next;
+        }
+        high += __float_as_uint(s) - first;
+        low += __float_as_uint(t) - second;
+        odd |= __float_as_uint(s) ^ first;
+    }
+    CR_DEVICE unsigned long long total() const {
+        return (unsigned long long)((long long)(int32_t)high * (1 << CR_NARROW_APART) + (int32_t)low);
+    }
+};
 
-    /* A vector's sum to `high`·2^COARSE and `low`·2^FINE. `odd` gets a bit above the 23rd if an element is no number. */
-    CR_DEVICE static void add_vector(const uint4 &v, uint32_t &high, uint32_t &low, uint32_t &odd) {
+template <class E> struct cr_narrow : cr_float_sum<E, CR_SUM_PLAIN> {
+    typedef cr_float_sum<E, CR_SUM_PLAIN> Wide;
+    typedef typename Wide::Shared Shared;
+    static_assert(Wide::GROUP == CR_NARROW_GROUP && Wide::LEVELS == 1, "the accumulator counts groups");
+
+    CR_DEVICE static float element(const uint4 &v, int e) {
+        const uint32_t word = cr_word(v, (unsigned)e / 2);
+        if constexpr (E::ONE_WINDOW) return __half2float(__ushort_as_half((unsigned short)(word >> 16 * (e % 2))));
+        return __uint_as_float((uint32_t)cr_upper(word, e) & 0xffff0000u);
+    }
+    CR_DEVICE static void add_vector(const uint4 &v, cr_narrow_anchors &to) {
 #pragma unroll
-        for (int e = 0; e < LANES; e += GROUP) {
-            float first = __uint_as_float(FIRST), second = __uint_as_float(SECOND);
+        for (int e = 0; e < Wide::LANES; e += CR_NARROW_GROUP) {
+            float x[CR_NARROW_GROUP];
 #pragma unroll
-            for (int i = 0; i < GROUP; i++) {
-                const float x = element(v, e + i), next = first + x;
-                second += x - (next - first);
-                first = next;
-            }
-            high += __float_as_uint(first) - FIRST;
-            low += __float_as_uint(second) - SECOND;
-            odd |= __float_as_uint(first) ^ FIRST;
+            for (int i = 0; i < CR_NARROW_GROUP; i++) x[i] = element(v, e + i);
+            to.add(x);
         }
     }
+    template <int N> CR_DEVICE static constexpr uint32_t groups() {
+        static_assert(N * Wide::LANES / CR_NARROW_GROUP < 1 << 9, "32 bits hold a tile's sums");
+        return N * Wide::LANES / CR_NARROW_GROUP;
+    }
+    template <int N> CR_DEVICE void take(const cr_narrow_anchors &sum) { this->acc[0] += this->base(0) * groups<N>() + sum.total(); }
+};
+
+struct cr_narrow_f16 : cr_narrow<cr_f16> {
+    static constexpr int FINE = -24;
+    static_assert(FINE == cr_f16::GRID, "sums are in the unit of the accumulator");
 
     /* NaNs and infinities are counted, and made zeros. The warp together. */
-    template <int N> CR_DEVICE void odd_tile(const uint4 (&given)[N], Shared &shared, uint32_t &high, uint32_t &low) {
-        uint32_t odd = high = low = 0;
+    template <int N> CR_DEVICE void odd_tile(const uint4 (&given)[N], Shared &shared, cr_narrow_anchors &sum) {
         uint4 v[N];
+        sum = cr_narrow_anchors(FINE);
 #pragma unroll
         for (int j = 0; j < N; j++) v[j] = given[j];
 #pragma unroll 1
         for (int j = 0; j < N; j++) {
             uint4 one[1] = {v[0]};
             strip(one, shared);
-            add_vector(one[0], high, low, odd);
+            add_vector(one[0], sum);
             rotate<1>(v);
         }
     }
-
     template <int N> CR_DEVICE void tile(const uint4 (&v)[N], uint64_t, uint32_t, Shared &shared) {
-        static_assert(N * LANES / GROUP < 1 << 9, "32 bits hold a tile's sums");
-        constexpr uint32_t GROUPS = N * LANES / GROUP;
-        uint32_t high = 0, low = 0, odd = 0;
+        cr_narrow_anchors sum(FINE);
 #pragma unroll
-        for (int j = 0; j < N; j++) add_vector(v[j], high, low, odd);
-        if (__any_sync(~0u, odd >> 23)) odd_tile(v, shared, high, low);
-        if (adds + GROUPS > (uint32_t)MOST) drain(shared);
-        adds += GROUPS;
-        acc[0] += base(0) * GROUPS + (unsigned long long)((long long)(int32_t)high * (1 << (COARSE - FINE)) + (int32_t)low);
+        for (int j = 0; j < N; j++) add_vector(v[j], sum);
+        if (__any_sync(~0u, sum.odd >> 23)) odd_tile(v, shared, sum);
+        if (adds + groups<N>() > (uint32_t)MOST) drain(shared);
+        adds += groups<N>();
+        take<N>(sum);
     }
 };
 
-extern "C" int cr_launch_narrow_sum_f16(const cr_fold_args *args, void *stream) { return cr_walk_launch<cr_narrow_sum>(args, stream); }
+struct cr_narrow_bf16 : cr_narrow<cr_bf16> {
+    static constexpr int SLACK = 3, REACH = 19 + CR_NARROW_APART; /* exponents of elements, above the second anchor's last bit */
+    static constexpr int A_LEAST = cr_bf16::GRID, A_MOST = 254 - 127 - 23 - CR_NARROW_APART;
+
+    /* The exponent of the second anchor's last bit, for a largest exponent field. */
+    CR_DEVICE static int place(int field) { return min(max(max(field, 1) - cr_bf16::BIAS + SLACK - REACH, A_LEAST), A_MOST); }
+    CR_DEVICE static cr_span bounds_of(int a) {
+        const int most = min(a + REACH + cr_bf16::BIAS, cr_bf16::TOP - 1), least = a + cr_bf16::MANTISSA + cr_bf16::BIAS;
+        cr_span found;
+        found.most = ((uint32_t)(most + 1) << cr_bf16::FIELD) - 1;
+        found.least = least <= 1 ? 0 : ((uint32_t)least << cr_bf16::FIELD) - 1;
+        return found;
+    }
+    CR_DEVICE void begin(const cr_fold_args &of, Shared &shared, const Sample &sample) {
+        Wide::begin(of, shared, sample);
+        a = place(cr_bf16::BIAS);
+        bounds = bounds_of(a);
+    }
+    /* As of fold/float_sums.cuh; a level more there is not. */
+    template <int N> CR_DEVICE int look(uint4 (&v)[N], int &where, Shared &shared) {
+        cr_span seen = spread(v);
+        while (Window::special(seen.most)) {
+            strip(v, shared);
+            seen = spread(v);
+        }
+        if (Window::within(seen, bounds) && (placed || seen.most == 0)) return 0;
+        const int own = place((int)(seen.most >> cr_bf16::FIELD));
+        if (!Window::within(seen, bounds_of(own))) return 2;
+        where = own;
+        placed = true;
+        return 0;
+    }
+    template <int N> CR_DEVICE void tile(const uint4 (&given)[N], uint64_t, uint32_t, Shared &shared) {
+        uint4 v[N];
+#pragma unroll
+        for (int j = 0; j < N; j++) v[j] = given[j];
+        int way = 2, where = a;
+        if (streak > 1) {
+            streak--;
+        } else if (!placed || !glance(v)) {
+            way = look(v, where, shared);
+            streak = way < 2 ? 0 : streak == 0 ? 1 : 9;
+        } else {
+            way = 0;
+            streak = 0;
+        }
+        if (where != a || max(adds + groups<N>(), (uint32_t)fill + N * LANES) > (uint32_t)MOST) {
+            if (adds != 0 || fill != 0) drain(shared);
+            a = where;
+            bounds = bounds_of(a);
+        }
+        if (way != 0) {
+            fill += N * LANES;
+            slow(v, shared);
+            return;
+        }
+        adds += groups<N>();
+        cr_narrow_anchors sum(a);
+#pragma unroll
+        for (int j = 0; j < N; j++) add_vector(v[j], sum);
+        take<N>(sum);
+    }
+};
+
+extern "C" int cr_launch_narrow_sum_f16(const cr_fold_args *args, void *stream) { return cr_walk_launch<cr_narrow_f16>(args, stream); }
+extern "C" int cr_launch_narrow_sum_bf16(const cr_fold_args *args, void *stream) { return cr_walk_launch<cr_narrow_bf16>(args, stream); }
