@@ -195,6 +195,11 @@ class Dask(Case):
                 for op in got:
                     self.assert_arrays(getattr(cured, op)(a, **({"q": 0.5} if op == "quantile" else {}), axis=1, where=mask),
                                        got[op].compute(scheduler="synchronous"), op)
+        hidden = numpy.ma.masked_array(keep, ~keep | (self.random.random(keep.shape) < 0.5))  # what it hides does not count
+        for where in (hidden, dask.array.from_array(hidden, chunks=7, asarray=False)):
+            self.assert_same(cured.sum(a, where=hidden.filled(False)), cured.dask.reduce(x, "sum", where=where).compute(scheduler="synchronous").sum)
+        with self.assertRaisesRegex(ValueError, "keys: without a mask"):
+            cured.dask.sum(x, keys=numpy.ma.masked_array(numpy.zeros(len(a), "i4"), numpy.arange(len(a)) == 1), groups=1)
         for words, where in (("mask of its own", keep), ("a bool array", 1)):
             with self.assertRaisesRegex(TypeError, words):
                 cured.dask.sum(dask.array.ma.masked_array(x, keep) if "own" in words else x, where=where)

@@ -43,6 +43,11 @@ def _array(chunk):
     return chunk if isinstance(chunk, numpy.ma.MaskedArray) else numpy.asarray(chunk)
 
 
+def _misses(x):
+    """Whether elements of a dask array may be missing."""
+    return isinstance(x._meta, numpy.ma.MaskedArray)
+
+
 def _fold(chunk, ops, first, address, block):
     options = {} if address is None else {"client": _client(address)}
     chunk = _array(chunk)
@@ -136,7 +141,7 @@ def _folded(x, ops, nan, options, split_every, address):
     rest = [op for op in ops if op not in indices]
     ordered = [op for op in rest if _is_ordered(op, x.dtype.name)]
     product = bool(ordered) and ordered != ["digest"]  # which blocks have, too
-    if ordered and isinstance(x._meta, numpy.ma.MaskedArray):
+    if ordered and _misses(x):
         if "digest" in ordered:  # its refusal is that of other arrays
             cured.digest(numpy.ma.masked_array(numpy.ones(1, x.dtype), [False]))
         raise TypeError(_NO_PRODUCT)
@@ -278,6 +283,8 @@ def _by_key(x, ops, keys, groups, drop, nan, options, split_every):
     keys = dask.array.asanyarray(keys)
     if keys.ndim != 1 or keys.dtype.kind not in "iu" or x.ndim == 0 or keys.shape[0] != x.shape[0]:
         raise ValueError("keys: an integer for each row is wanted: x has the shape %r, keys %r of %s" % (x.shape, keys.shape, keys.dtype))
+    if _misses(keys):
+        raise ValueError("keys: without a mask: where= says which elements count")
     one = numpy.ones((1,) * x.ndim, x.dtype)  # which raises what is wrong with ops and options
     found = cured.reduce(one, ops, keys=numpy.zeros(1, numpy.int64), groups=1, **options)
     types, groups = {op: found[op].dtype for op in ops}, operator.index(groups)
@@ -317,9 +324,11 @@ def _masked(x, where):
     """The array without what where leaves out."""
     if where is None or where is True:
         return x
-    if isinstance(x._meta, numpy.ma.MaskedArray):
+    if _misses(x):
         raise TypeError("where: the array has a mask of its own")
     where = dask.array.asanyarray(where)
+    if _misses(where):  # broadcast_to forgets a mask
+        where = dask.array.ma.filled(where, False)
     if where.dtype != bool:
         raise TypeError("where: a bool array is wanted, not one of %s" % where.dtype)
     return dask.array.ma.masked_array(x, ~dask.array.broadcast_to(where, x.shape))
