@@ -145,6 +145,18 @@ class Bins(Case):
                 with self.assertRaisesRegex(ValueError, "second: elements of it are missing: where= says which pairs count"):
                     cured.dot(first, second)
         self.assertEqual(14.0, cured.dot(zarr.array(x, chunks=2), numpy.ma.masked_array(x)))
+        column = pandas.Series(pandas.array([0, 1, None, 3], dtype="Float64"))
+        self.assertEqual(14.0, cured.dot(zarr.array(x, chunks=2), column.fillna(2)))
+        with self.assertRaisesRegex(ValueError, "second: elements of it are missing"):
+            cured.dot(zarr.array(x, chunks=2), column)
+
+    def test_a_container_beside_an_array(self):
+        """What is in memory has nothing beside it that is read in blocks; it is told so, and what makes an array of it."""
+        x = numpy.arange(4.0)
+        for a in (zarr.array(x), dask.array.from_array(x), xarray.DataArray(x)):
+            for call in (lambda: cured.dot(x, a), lambda: cured.average(x, weights=a), lambda: cured.sum(x, keys=a.astype("i4"), groups=4)):
+                with self.assertRaisesRegex(TypeError, "an array is wanted: .*numpy.asarray.a. makes one"):
+                    call()
 
 
 class Labels(Case):

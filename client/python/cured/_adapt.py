@@ -198,6 +198,8 @@ def refused(a):
         kind = "g"
     if kind == "V" and getattr(dtype, "fields", None) is None:
         kind = ""
+    if kind and kind in "biuf":  # a type that is reduced, of an object that has no memory to read
+        raise TypeError("%s: %s; numpy.asarray(a) makes one" % (type(a).__name__, ARRAYS))
     raise TypeError("dtype %s is not reduced: %s" % (dtype, ADVICE.get(kind, "cast it to float64, float32 or an integer type")))
 
 

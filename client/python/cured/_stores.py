@@ -10,8 +10,10 @@ import numpy
 from . import _arrow, _cured
 from ._adapt import checked as check_dtype
 from ._adapt import package_of
+from ._bins import whole
 from ._blocks import boxes, extents
 
+MISSES = "second: elements of it are missing: where= says which pairs count"
 _one_at_a_time = threading.Lock()  # netCDF's library is not for several threads
 
 
@@ -121,7 +123,9 @@ def beside(array, shape, what):
         store = store_of(array)
         own, dtype, read = store.shape, store.dtype, store.read
     else:
-        array = numpy.asanyarray(array)
+        array, missing = (numpy.asanyarray(array), None) if what == "where" else whole(array)
+        if missing is not None and missing.any():
+            raise ValueError(MISSES)
         own, dtype, read = array.shape, array.dtype, array.__getitem__
     behind = len(shape) - len(own)
     if what == "where" and dtype != bool:
@@ -134,6 +138,6 @@ def beside(array, shape, what):
         if what == "where":  # broadcast_to forgets a mask
             found = numpy.ma.filled(found, False)
         elif numpy.ma.getmaskarray(found).any():
-            raise ValueError("second: elements of it are missing: where= says which pairs count")
+            raise ValueError(MISSES)
         return numpy.broadcast_to(found, [cut.stop - cut.start for cut in box], subok=True)
     return part
