@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/ahead.h"
 #include "base/list.h"
 #include "client/lib/call/call.h"
 #include "client/lib/call/outputs.h"
@@ -100,6 +101,7 @@ typedef struct cr_work {
     uint64_t wide_bytes;
     uint64_t offset;       /* of the input in the file, in bytes */
     uint64_t fed, left;    /* of the input, in bytes: in pieces, and not yet */
+    cr_ahead ahead;        /* of fd */
     uint64_t received;     /* of a stream, in bytes */
     struct cr_kept *kept;  /* input that is not of use yet (kept.c); NULL: none */
     struct cr_kept *whole; /* a stream that is read several times; NULL: none */
