@@ -34,12 +34,17 @@ class Flight {
         return this.deadline === undefined ? {} : { deadline: this.deadline };
     }
 
-    // Gives up what has no connection by then.
-    connected(channel) {
-        this.connecting = setTimeout(() => {
-            if (channel.getConnectivityState(false) !== grpc.connectivityState.READY)
-                this.end(new CuredError('UNAVAILABLE', `nobody spoke gRPC at the address within ${CONNECT_MS / 1000} s`));
-        }, CONNECT_MS);
+    // Gives up a call that has no connection by then. One that is on its way may lose its own for new calls, and goes on.
+    connecting(channel) {
+        const { READY, SHUTDOWN } = grpc.connectivityState;
+        const deadline = Date.now() + CONNECT_MS;
+        const look = (late) => {
+            if (this.over || this.error) return;
+            if (late) this.end(new CuredError('UNAVAILABLE', `nobody spoke gRPC at the address within ${CONNECT_MS / 1000} s`));
+            const state = channel.getConnectivityState(false);
+            if (!late && state !== READY && state !== SHUTDOWN) channel.watchConnectivityState(state, deadline, look);
+        };
+        look();
     }
 
     // The first error is the call's.
@@ -67,7 +72,6 @@ class Flight {
     close() {
         this.over = true;
         clearTimeout(this.timer);
-        clearTimeout(this.connecting);
         if (this.signal !== undefined) this.signal.removeEventListener('abort', this.onAbort);
     }
 }
@@ -85,6 +89,7 @@ function unary(stub, method, request, metadata, flight) {
     return flight.wait(new Promise((resolve, reject) => {
         const call = stub[method](request, metadata, flight.options, (error, answer) => (error ? reject(failure(error)) : resolve(answer)));
         flight.cancel = () => call.cancel();
+        flight.connecting(stub.getChannel());
     }));
 }
 
@@ -93,6 +98,7 @@ function unary(stub, method, request, metadata, flight) {
 async function streamed(stub, metadata, flight, feed, take) {
     const call = stub.ReduceStream(metadata, flight.options);
     flight.cancel = () => call.cancel();
+    flight.connecting(stub.getChannel());
     const answered = new Promise((resolve, reject) => {
         call.on('data', (answer) => {
             try {

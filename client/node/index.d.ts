@@ -15,8 +15,15 @@ export type Described = // written by scripts/op-lists
 
 export type TypedArray = Int8Array | Uint8Array | Uint8ClampedArray | Int16Array | Uint16Array | Int32Array | Uint32Array
     | BigInt64Array | BigUint64Array | Float32Array | Float64Array;
-/** Bytes without a type (Buffer, ArrayBuffer, SharedArrayBuffer, DataView) need `dtype`. A Float16Array holds f16, where Node has one. */
-export type ArrayData = TypedArray | ArrayBuffer | SharedArrayBuffer | DataView;
+/** A Float16Array, where Node has it. */
+export interface Halves {
+    readonly [Symbol.toStringTag]: 'Float16Array';
+    readonly buffer: ArrayBufferLike;
+    readonly byteLength: number;
+    readonly byteOffset: number;
+}
+/** Bytes without a type (Buffer, ArrayBuffer, SharedArrayBuffer, DataView) need `dtype`. */
+export type ArrayData = TypedArray | Halves | ArrayBuffer | SharedArrayBuffer | DataView;
 /** Chunks of one type, in order: also a Readable of Buffers, with `dtype`. An element may lie in two chunks of bytes. */
 export type ArrayStream = AsyncIterable<ArrayData> | Iterable<ArrayData>;
 

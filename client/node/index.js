@@ -60,7 +60,6 @@ class Client {
         if (this.#closed) throw new CuredError('FAILED_PRECONDITION', 'the client was closed: connect() makes another');
         const flight = new Flight(options, this.#timeoutMs);
         const metadata = new grpc.Metadata();
-        flight.connected(this.#stub.getChannel());
         if (this.#token !== undefined) metadata.set('authorization', `Bearer ${this.#token}`);
         try {
             return await go(flight, metadata);

@@ -186,6 +186,18 @@ async function streams(client) {
     await ends(() => client.sum(endless()), 'an end before the stream');
 }
 
+// A stream whose first chunk takes longer than a connection may. It says the type, so nothing is sent before.
+async function late(port) {
+    const client = cured.connect(`tcp:127.0.0.1:${port}`);
+    answer = [end(1, good(SUM, f64(5)))];
+    async function* slow() {
+        await new Promise((resolve) => { setTimeout(resolve, 21000); });
+        yield new Float64Array(1);
+    }
+    assert.strictEqual(await client.sum(slow()), 5);
+    client.close();
+}
+
 // No gRPC at all. Of who says nothing the client has enough after 20 s.
 async function sockets() {
     const talks = { 'says nothing': () => {}, 'a closed door': (socket) => socket.destroy(), 'HTTP/1': (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'),
@@ -219,8 +231,8 @@ async function main() {
     await messages(client);
     await streams(client);
     client.close();
+    await Promise.all([late(port), sockets()]);
     server.forceShutdown();
-    await sockets();
     console.log('good');
     process.exit(); // the servers here have sockets left
 }

@@ -43,7 +43,8 @@ async function program(): Promise<void> {
     const block: Uint8Array = await client.partial(new DataView(new ArrayBuffer(8)), ['sum', 'digest'], { dtype: 'f32', shape: [2, 1], within: [2, 2], start: [0, 1] });
     const rest = await client.finish(await client.mergePartials([block], ['sum']), ['sum'], { nan: 'skip', signal: AbortSignal.abort() });
     const weighted: number = await client.average(new SharedArrayBuffer(8), { dtype: 'f32', weights: chunks(), shape: [2], first: 3n });
-    console.log(some, middle, spread.shape, rest.sum, weighted, (await client.slowLog()).length);
+    const halves: number | bigint = await client.sum(new Float16Array(2));
+    console.log(halves, some, middle, spread.shape, rest.sum, weighted, (await client.slowLog()).length);
     console.log(grouped.shape, joined.sum?.values, planes?.shape);
     console.log(total, place, rows.shape[0], least, several.errors.sum?.code, several.elements, merged.sum);
     client.close();
@@ -178,7 +179,7 @@ class Node(DaemonTest):
         text = PROGRAM % "\n    ".join(SLIPS)
         with open(os.path.join(self.project, "program.ts"), "w", encoding="utf-8") as f:
             f.write(text)
-        options = {"noEmit": True, "strict": True, "target": "es2022", "lib": ["es2022", "dom"], "types": [], "module": "node16", "moduleResolution": "node16"}
+        options = {"noEmit": True, "strict": True, "target": "es2022", "lib": ["es2022", "dom", "esnext.float16"], "types": [], "module": "node16", "moduleResolution": "node16"}
         with open(os.path.join(self.project, "tsconfig.json"), "w", encoding="utf-8") as f:
             json.dump({"compilerOptions": options, "files": ["program.ts"]}, f)
         _, out, err = self.node("node_modules/typescript/bin/tsc", "-p", ".", "--pretty", "false")
