@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """An option that says nothing is as one that is not there: of every kind of array and for every kind of call, spelled as Python and as NumPy
 spell it. Options that are one and the same object are told apart by their names, and what goes beside an array lies as that does."""
+import itertools
 import os
 import sys
 import tempfile
@@ -118,6 +119,27 @@ class Defaults(Case):
         self.assertEqual(cured.var(numpy.array([1.0, 2, 3, 5]), ddof=0.5), cured.var(tensor, ddof=0.5))
         with self.assertRaisesRegex(TypeError, "ddof: along an axis .* cast them to f32"):
             cured.var(tensor, axis=0, ddof=0.5)
+
+
+class Together(Case):
+    def test_options_of_some_of_the_ops(self):
+        """An option that one op takes goes with ops that do not take it, whoever reads the elements."""
+        for a in (numpy.array([1.5, 2, numpy.nan, 4]), numpy.array([1, 2, 3, 4])):
+            kinds = {"zarr": lambda: zarr.array(a, chunks=2), "dask": lambda: dask.array.from_array(a, chunks=2), "list": lambda: [a[:4]],
+                     "stream": lambda: arrow.OfStream([arrow.Node(a[:2]), arrow.Node(a[2:])])}
+            for ops in itertools.combinations(("sum", "count", "argmin", "var", "prod", "median", "digest"), 3):
+                for options in ({"ddof": 1}, {"dtype": "f4"}, {"overflow": "wrap"}, {"nan": "skip"}, {"ddof": 1, "dtype": "f4"}, {"ddof": 0.5}):
+                    wanted = outcome(lambda: cured.reduce(a, ops, **options))
+                    for kind, make in kinds.items():
+                        self.assertEqual(wanted, outcome(lambda: cured.reduce(make(), ops, **options)), (kind, a.dtype, ops, options))
+
+    def test_pairs_without_axes_and_elements(self):
+        """The shape of a second array stays."""
+        for shape in ((), (0,), (0, 3), (2, 2)):
+            x = numpy.full(shape, 3.0)
+            for a in (zarr.array(x), dask.array.from_array(x)):
+                for b in (x, a, *([arrow.OfArray(arrow.Node(x))] if x.ndim == 1 else [])):
+                    self.assertEqual(9.0 * x.size, cured.dot(a, b), (shape, type(a), type(b)))
 
 
 class Bins(Case):

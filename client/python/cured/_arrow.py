@@ -148,6 +148,8 @@ class ArrowStore:
             begin, end = max(cut.start, at), min(cut.stop, at + pieces[i].size)
             if begin < end:
                 parts.append(pieces[i].read(begin - at, end - at))
+        if not parts:
+            return numpy.empty(0, self.dtype)
         return parts[0] if len(parts) == 1 else numpy.ma.concatenate(parts) if self.masked else numpy.concatenate(parts)
 
 

@@ -92,7 +92,7 @@ def reader(store, where, second, strict):
             complete(block, start_of(box))
         if where is not None:
             block = numpy.ma.masked_array(numpy.ma.getdata(block), numpy.ma.getmaskarray(block) | ~numpy.ma.filled(where(box), False))
-        other = None if second is None else numpy.ascontiguousarray(second(box))
+        other = None if second is None else numpy.asarray(second(box), order="C")
         return block, other
     return read
 

@@ -118,19 +118,21 @@ def whole(call):
     ranked = [op for op in ops if _is_ranked(op)]
     products = [op for op in ops if op == "prod" and _is_ordered(op, dtype.name)]
     rest = [op for op in ops if op not in ranked and op not in products]
-    options = dict(call.fold)
+
+    def options_of(some):
+        """An option that none of these ops takes is for those beside them: check() has said so."""
+        return {name: value for name, value in call.fold.items() if len(some) == len(ops) or takes(dtype, some, **{name: value})}
+
     if ranked:
         answers.update(zip(ranked, _ranked(call, ranked)))
-        if "dtype" in options and rest + products and not takes_dtype(dtype, rest + products, options["dtype"]):
-            del options["dtype"]  # the ranked ops alone take it
     if products:
-        answers.update(_product(call).finish("prod", **options)._answers)
+        answers.update(_product(call).finish("prod", **options_of(products))._answers)
     if rest:
         state = _state(call, rest)
         if call.initial is not None and dtype.kind == "f":  # it is one more element
             state = merge([state, (_cured.partial(numpy.array([call.initial], dtype), rest, first=None), {})], (), "")
         indices = [op for op in rest if _is_index(op)]
-        answers.update(finish(state, rest, indices, options_of_finish(rest, indices, options))._answers)
+        answers.update(finish(state, rest, indices, options_of_finish(rest, indices, options_of(rest)))._answers)
     if call.initial is not None and dtype.kind != "f":
         answers = {op: _with_initial(call, op, answer) for op, answer in answers.items()}
     return [answers[op] for op in ops]
@@ -142,10 +144,10 @@ def _word(value, name, words):
     return value
 
 
-def takes_dtype(elements, ops, dtype):
-    """Whether one of the ops takes dtype=."""
+def takes(elements, ops, **option):
+    """Whether one of the ops takes the option."""
     try:
-        _cured.reduce(numpy.ones(1, elements), ops, dtype=dtype)
+        _cured.reduce(numpy.ones(1, elements), ops, **option)
     except ValueError:
         return False
     return True
@@ -346,7 +348,7 @@ def _type_by_out(call):
         return
     from ._out import default_type
     name = default_type((call.out,))
-    if name is not None and (call.q is not None or takes_dtype(call.store.dtype, call.ops, name)):
+    if name is not None and (call.q is not None or takes(call.store.dtype, call.ops, dtype=name)):
         call.fold["dtype"] = name
 
 
