@@ -51,6 +51,8 @@ class Chunks {
     constructor(name, stream, flight) {
         const begin = stream !== null && typeof stream === 'object' ? stream[Symbol.asyncIterator] || stream[Symbol.iterator] : undefined;
         if (typeof begin !== 'function') throw badType(`${name} is ${kindOf(stream)}, must be ${ARE}, or a stream of these`);
+        if (stream.readableEnded === true || stream.destroyed === true) // no array, and not one of no elements
+            throw bad(`${name} is a stream that was read to its end, or destroyed, before: pass one that has its elements`);
         this.name = name;
         this.stream = stream;
         this.flight = flight;
@@ -73,8 +75,13 @@ class Chunks {
     // The next chunk, which is not empty.
     async next() {
         this.iterator = this.iterator || this.begin.call(this.stream);
+        if (typeof (this.iterator ?? {}).next !== 'function')
+            throw badType(`${this.name}: its iterator is ${kindOf(this.iterator)}, must have a method next()`);
         for (;;) {
-            const { value, done } = await this.flight.wait(this.iterator.next());
+            const step = await this.flight.wait(this.iterator.next());
+            if (step === null || typeof step !== 'object')
+                throw badType(`${this.name}: next() of its iterator gave ${kindOf(step)}, must give { value, done }`);
+            const { value, done } = step;
             if (done) {
                 this.ended = true;
                 return undefined;
