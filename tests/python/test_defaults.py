@@ -158,6 +158,23 @@ class Bins(Case):
         for a in (zarr.array(x), arrow.OfStream([arrow.Node(x[:2]), arrow.Node(x[2:])]), xarray.DataArray(x), x.tolist(), tuple(x)):
             self.assertEqual([1, 2, 0, 1, 0, 0, 0, 1], cured.bincount(a).tolist(), type(a))
 
+    def test_parts_that_miss_elements(self):
+        """They have no position, wherever their elements lie, and need none for sums, extrema and products of integers."""
+        x, off = numpy.arange(1, 6), numpy.array([0, 1, 0, 0, 1], "?")
+        masked, plain = numpy.ma.masked_array(x, off), numpy.array([7, 9])
+        for make in (lambda: masked, lambda: pandas.Series(pandas.array(masked.tolist(), dtype="Int64")), lambda: arrow.OfArray(arrow.Node(x, off)),
+                     lambda: arrow.OfStream([arrow.Node(x[:2], off[:2]), arrow.Node(x[2:], off[2:])]),
+                     lambda: dask.array.from_array(masked, chunks=2, asarray=False)):
+            wanted = cured.reduce([x[~off], plain], "sum,max,prod")
+            for parts in (lambda: [make(), plain], lambda: [plain, make()]):
+                self.assertEqual(wanted, cured.reduce(parts(), "sum,max,prod"))
+                self.assertEqual(wanted, cured.reduce_parts(parts(), "sum,max,prod"))
+                self.assertEqual(wanted, cured.partial(parts(), "sum,max,prod").finish("sum,max,prod"))
+        for make in (lambda: zarr.array(x), lambda: arrow.OfArray(arrow.Node(x)), lambda: pandas.Series(x), lambda: pandas.Series(pandas.array(x, dtype="Int64"))):
+            self.assertEqual(2, cured.argmin([plain, make()]))
+            self.assertEqual(2, cured.reduce_parts([plain, make()], "argmin").argmin)
+        self.assertEqual(3.0, cured.reduce_parts([bf16(numpy.array([1, 2], "f4").view("u2")[1::2].tobytes())], "sum").sum)
+
     def test_a_second_array_that_misses_elements(self):
         """It has no pairs for them."""
         x = numpy.arange(4.0)

@@ -5,7 +5,7 @@ The extension calls answer() for a list or a tuple, so that an array's call is a
 lies, and partials are merged. Arrays of several types are one array of the narrowest type that holds them all.
 """
 from . import _cured
-from ._adapt import adapt, is_no_array
+from ._adapt import adapt, is_arrow, is_no_array, is_stored
 from ._cured import _is_float, _is_index, _is_ordered, _is_ranked, _widened, partial
 from ._result import Result
 
@@ -95,13 +95,30 @@ def _partials(arrays, ops, first, client, nulls):
     return partials
 
 
+def misses(array):
+    """Whether elements may be missing from an array, which has no position as a part then. Of Arrow's streams what they gave (kept())."""
+    kind = type(array)
+    if hasattr(kind, "mask") and hasattr(kind, "compressed"):
+        return True
+    if is_arrow(kind):
+        return array.masked
+    if is_stored(kind):
+        from ._stores import store_of
+        return bool(store_of(array).masked)
+    return kind.__module__.partition(".")[0] == "pandas" and adapt(array)[1] is not None
+
+
 def _has_masked(arrays):
-    return any(hasattr(kind, "mask") and hasattr(kind, "compressed") for kind in _kinds(arrays))
+    found = [kind for kind in _kinds(arrays) if hasattr(kind, "mask") or is_stored(kind) or kind.__module__.partition(".")[0] == "pandas"]
+    return bool(found) and any(misses(array) for array in arrays if type(array) in found)
 
 
 def fold(arrays, ops, first=None, client=None, nulls="skip"):
     """The Partial of all arrays as one. first None: without a position."""
-    return _widened(_partials(arrays, names_of(ops), None if _has_masked(arrays) else first, client, nulls))
+    if first is not None and any(map(is_arrow, _kinds(arrays))):
+        from ._arrow import kept
+        arrays = [kept(array) for array in arrays]
+    return _widened(_partials(arrays, names_of(ops), None if first is None or _has_masked(arrays) else first, client, nulls))
 
 
 def _partial(arrays, names, options, client):

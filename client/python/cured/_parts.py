@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ._adapt import is_arrow
 from ._cured import Error, File, merge, partial
+from ._lists import misses
 
 
 def _count(part):
@@ -14,6 +15,8 @@ def _count(part):
         return math.prod(part.shape)
     if hasattr(part, "numel"):
         return part.numel()
+    if hasattr(part, "shape"):
+        return math.prod(part.shape)
     view = memoryview(part)
     return view.nbytes // view.itemsize
 
@@ -26,12 +29,6 @@ def _kept(part):
     return kept(part)
 
 
-def _is_masked(part):
-    if is_arrow(type(part)):
-        return part.masked
-    return hasattr(type(part), "mask") and hasattr(type(part), "compressed")
-
-
 def reduce_parts(parts, ops, /, *, first=0, client=None, **options):
     """Answers of ops over all parts as one array, in their order: the bits of the whole.
 
@@ -41,7 +38,7 @@ def reduce_parts(parts, ops, /, *, first=0, client=None, **options):
     parts = [_kept(part) for part in parts]
     if not parts:
         raise ValueError("parts is empty, must have one array at least")
-    firsts, at = [], None if any(map(_is_masked, parts)) else first
+    firsts, at = [], None if any(map(misses, parts)) else first
     for part in parts:
         firsts.append(at)
         if at is not None:
