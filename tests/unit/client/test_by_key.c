@@ -122,7 +122,7 @@ END_TEST
 static const cured_op of_parts[] = {CURED_OP_SUM, CURED_OP_VAR, CURED_OP_MIN, CURED_OP_COUNT_NAN};
 enum { PART_OPS = sizeof of_parts / sizeof of_parts[0] };
 
-/* Rows [first, first + rows) as a partial; NULL where the connection makes none. */
+/* Rows [first, first + rows) as a partial; NULL with an error. */
 static cured_call *part_of(cured_conn *conn, size_t first, size_t rows, cured_bytes *part, cured_error *error) {
     const cured_keys keys = {key + first, rows, CURED_I32, GROUPS, COLUMNS, false};
     cured_options o = with(&keys);

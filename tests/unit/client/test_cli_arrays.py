@@ -251,7 +251,7 @@ class Arrays(CliTest):
         self.fails(64, "belong to --keys", "sum", path, "--groups", "2")
 
     def test_partials_by_key(self):
-        """Parts of rows, merged in any order, are finished as the call of all rows; a daemon makes none."""
+        """Parts of rows, merged in any order, are finished as the call of all rows; by a daemon, too."""
         values, keys = [k * 0.1 for k in range(3000)], [k * k % 1777 for k in range(1500)]
         ops, arguments = ("--ops", "sum,count,max"), ("--groups", "2500")
         whole = self.write("rows.npy", npy(struct.pack("<3000d", *values), "<f8", (1500, 2)))
