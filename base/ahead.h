@@ -1,8 +1,9 @@
 /* ahead: reads a file by one thread from a place on, and has the disk bring what comes next meanwhile. The kernel reads ahead of such
  * a reader, too, but keeps one or two requests under way, where a disk gives more to several.
  *
- * The first bytes that the page cache lacks begin it: a file that is there costs nothing. File systems that cannot say what is there
- * (tmpfs, FUSE) are never asked to read ahead.
+ * The first bytes that the page cache lacks begin it: a file that is there costs nothing. A reader that begins anew is kept ahead of
+ * anew, because a large file's pages may be gone by then. File systems that cannot say what is there (tmpfs, FUSE) are never asked to
+ * read ahead.
  *
  * Thread: the one that reads. Owner: the embedder; zero-initialised, and nothing to free. */
 #ifndef CURED_BASE_AHEAD_H
