@@ -11,7 +11,8 @@
 #include "kernels/core/serial.h"
 
 /* Whether a vector has the numbers that it should have. */
-static cr_status check_count(const char *what, size_t given, size_t wanted, cr_error *error) {
+static cr_status check_count(const char *what, const int64_t *of, size_t given, size_t wanted, cr_error *error) {
+    if (of == NULL && given != 0) return cr_fail(error, CR_INVALID_ARGUMENT, "%s is NULL with a count above 0", what);
     if (given == wanted) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT, "%s: %zu numbers, must be %zu", what, given, wanted);
 }
@@ -30,7 +31,8 @@ cured_status cured_partial_linear(const void *partial, size_t bytes, int64_t *su
     int64_t *both = NULL;
     if (share == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
     const cr_partial *p = &share->partial;
-    cr_status status = cr_share_unpack(partial, bytes, share, &e);
+    cr_status status = cr_cl_check_partials(&(cured_bytes){partial, bytes}, 1, &e);
+    if (status == CR_OK) status = cr_share_unpack(partial, bytes, share, &e);
     if (status == CR_OK) status = cr_linear_check(p->families, &e);
     const size_t adds = status == CR_OK ? cr_linear_sums((cr_dtype)p->dtype, p->families) : 0,
                  compares = status == CR_OK ? cr_linear_maxima(p->families) : 0;
@@ -94,8 +96,8 @@ cured_status cured_linear_partial(cured_dtype dtype, const cured_op *ops, size_t
     cr_error e = {CR_OK, ""};
     uint32_t families;
     cr_status status = cr_cl_linear_families(dtype, ops, op_count, &families, &e);
-    if (status == CR_OK) status = check_count("sums", sum_count, cr_linear_sums((cr_dtype)dtype, families), &e);
-    if (status == CR_OK) status = check_count("maxima", max_count, cr_linear_maxima(families), &e);
+    if (status == CR_OK) status = check_count("sums", sums, sum_count, cr_linear_sums((cr_dtype)dtype, families), &e);
+    if (status == CR_OK) status = check_count("maxima", maxima, max_count, cr_linear_maxima(families), &e);
     if (status != CR_OK) return cr_cl_give(error, &e, 0);
     struct {
         cr_partial partial;

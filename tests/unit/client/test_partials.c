@@ -108,7 +108,7 @@ END_TEST
 START_TEST(no_memory_given) {
     static const char data[] = "data is NULL";
     const cured_bytes none = {NULL, 9};
-    const cured_op sum = CURED_OP_SUM;
+    const cured_op sum = CURED_OP_SUM, max_too[] = {CURED_OP_SUM, CURED_OP_MAX};
     uint8_t out[CURED_PARTIAL_BYTES];
     size_t n = sizeof out;
     void *merged;
@@ -127,6 +127,15 @@ START_TEST(no_memory_given) {
     }
     ck_assert_int_eq(cured_partial_check(NULL, 9, NULL, NULL, &error), CURED_INVALID_ARGUMENT);
     ck_assert_int_eq(cured_partial_finish(NULL, 9, &sum, 1, NULL, &values, &error), CURED_INVALID_ARGUMENT);
+    ck_assert_int_eq(cured_partial_linear(NULL, 9, NULL, &n, NULL, &n, &error), CURED_INVALID_ARGUMENT);
+    ck_assert_msg(strstr(error.text, data) != NULL, "%s", error.text);
+    size_t adds, compares;
+    const int64_t most = 0;
+    ck_assert_int_eq(cured_linear_size(CURED_U8, max_too, 2, &adds, &compares, &error), CURED_OK);
+    ck_assert(adds != 0 && compares != 0);
+    ck_assert_int_eq(cured_linear_partial(CURED_U8, max_too, 2, NULL, adds, &most, compares, out, &n, &error),
+                     CURED_INVALID_ARGUMENT);
+    ck_assert_msg(strstr(error.text, "sums is NULL with a count above 0") != NULL, "%s", error.text);
     ck_assert_int_eq(cured_by_key_check(NULL, 9, NULL, &error), CURED_INVALID_ARGUMENT);
     ck_assert_int_eq(cured_by_key_finish(NULL, 9, &sum, 1, NULL, NULL, NULL, &error), CURED_INVALID_ARGUMENT);
     ck_assert_msg(strstr(error.text, data) != NULL, "%s", error.text);
