@@ -34,7 +34,8 @@ enum {
 };
 
 /* What a client offers in HELLO, and may send where WELCOME grants it: ReduceRequest.statuses; ReduceRequest.outputs and
- * RegisterRequest.writable; ReduceRequest.parameters; ReduceRequest.layout; ReduceRequest.partial with keys (keyed); and what beside.def lists, by the names of its fields. */
+ * RegisterRequest.writable; ReduceRequest.parameters; ReduceRequest.layout; ReduceRequest.partial with keys (keyed); and what beside.def
+ * lists, by the names of its fields. */
 #define CR_FEATURE_STATUSES "statuses"
 #define CR_FEATURE_OUTPUTS "outputs"
 #define CR_FEATURE_PARAMETERS "parameters"

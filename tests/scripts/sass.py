@@ -1,7 +1,7 @@
 """sass: what GPU kernels are made of. Reads the machine code (SASS) that an object file holds for each chip: its instructions, where its
 branches go, its loops, and the cheapest way round a loop.
 
-A module, which test_sass.py and chips.py use; nothing that decodes need be installed. Its opcodes are proven, not believed: test_sass.py
+A module, which test_sass.py and test_chips.py use; nothing that decodes need be installed. Its opcodes are proven, not believed: test_sass.py
 assembles known instructions for each chip and looks for them.
 """
 import collections
