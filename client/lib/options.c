@@ -93,6 +93,7 @@ uint32_t cr_cl_ranked_items(const uint32_t *ops, size_t op_count, const cr_quant
 cr_status cr_cl_check_ops(const cured_op *ops, size_t op_count, cr_error *error) {
     if (op_count < 1 || op_count > CURED_MAX_OPS)
         return cr_fail(error, CR_INVALID_ARGUMENT, "op_count is %zu, must be 1 to %d", op_count, CURED_MAX_OPS);
+    if (ops == NULL) return cr_fail(error, CR_INVALID_ARGUMENT, "ops is NULL with an op_count above 0");
     cr_ops seen = 0;
     for (size_t i = 0; i < op_count; i++) {
         unsigned op = (unsigned)ops[i];

@@ -139,6 +139,8 @@ START_TEST(no_memory_given) {
     ck_assert_int_eq(cured_by_key_check(NULL, 9, NULL, &error), CURED_INVALID_ARGUMENT);
     ck_assert_int_eq(cured_by_key_finish(NULL, 9, &sum, 1, NULL, NULL, NULL, &error), CURED_INVALID_ARGUMENT);
     ck_assert_msg(strstr(error.text, data) != NULL, "%s", error.text);
+    ck_assert_int_eq(cured_reduce_buffer(here, CURED_U8, NULL, 1, out, 1, NULL, &call, &error), CURED_INVALID_ARGUMENT);
+    ck_assert_msg(strstr(error.text, "ops is NULL") != NULL, "%s", error.text);
     ck_assert_int_eq(cured_reduce_buffer(here, CURED_U8, &sum, 1, out, CURED_TO_END, NULL, &call, &error),
                      CURED_INVALID_ARGUMENT);
     ck_assert_msg(strstr(error.text, "limit is 9223372036854775807 elements of u8 in memory") != NULL, "%s",
