@@ -119,8 +119,9 @@ static cr_status check_keyed(const cr_call *call, cr_error *error) {
         return cr_fail(error, CR_INVALID_ARGUMENT, "statuses: they are for answers, and partial asks for none");
     if (bytes <= most) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT,
-                   "keys: their partial may come to have %llu bytes, which exceed max_answer_bytes, %llu", (ull)bytes,
-                   (ull)most);
+                   "keys: their partial may come to have %llu bytes, which exceed max_answer_bytes, %llu; reduce some "
+                   "groups at a time (drop leaves the others out)",
+                   (ull)bytes, (ull)most);
 }
 
 /* Along an axis without elements few bytes, or none, can ask for any number of answers. */

@@ -264,6 +264,23 @@ class LibraryTest(DaemonTest):
         self.assertEqual(0, done.returncode, done.stdout + done.stderr)
 
 
+class Answers(DaemonTest):
+    OPTIONS = {"cpu_workers": 1, "max_answer_bytes": 4096}
+
+    def test_a_partial_is_bounded_by_its_elements(self):
+        """Groups without elements take no bytes of it, as answers do."""
+        c = self.connect()
+        for n, groups, good in ((8, 2, True), (8, 1 << 12, True), (1 << 12, 2, True), (1 << 12, 1 << 12, False)):
+            stream = c.start_stream("f32", ["sum"], 4 * n, keys=keys_message(beside_message(n), groups, "u32"), partial=True, unplaced=True)
+            c.send_array(stream, struct.pack("<%dI" % n, *[i % groups for i in range(n)]) + bytes(4 * n))
+            answer = c.wait(stream)
+            if good:
+                self.assertIsNone(answer.status)
+                self.assertLess(32, sum(len(values) for _, _, values in answer.parts))
+            else:
+                self.assert_sentence(answer.status, INVALID_ARGUMENT, "keys: their partial may come to have", "max_answer_bytes, 4096", "drop")
+
+
 class Limits(DaemonTest):
     OPTIONS = {"cpu_workers": 2, "max_state_bytes_per_connection": 1 << 20, "max_state_bytes": 8 << 20, "max_bytes_in_flight": 64 << 20}
 
