@@ -1,6 +1,7 @@
 /* Partials by key that a daemon sends in parts: what is asked, how the parts come together, what a daemon that is too old is not asked, and
  * what a hostile one may not send. */
 #include <string.h>
+#include <unistd.h>
 
 #include "cured/by_key.h"
 #include "tests/unit/check_main.h"
@@ -39,17 +40,13 @@ static void make_wanted(void) {
     cured_close(here);
 }
 
-/* In place of the fixture's: WELCOME of a daemon with keys, and with such partials or without. The call that waited for it. */
-static cured_call *welcome_again(bool granted) {
+/* HELLO comes, and WELCOME of a daemon with keys, and with such partials or without. */
+static void welcome(bool granted) {
     cr_frame h;
     const uint8_t *payload;
     uint8_t p[256];
     const cr_wire_welcome w = {
         .version = 1, .server = "fake/1", .feature_count = 1 + granted, .features = {"keys", CR_FEATURE_KEYED}};
-    cured_close(conn);
-    fake_drop(&f);
-    OK(cured_connect(f.address, NULL, &conn, &error));
-    cured_call *call = start(conn);
     fake_accept(&f);
     cr_wire_hello hello;
     fake_expect(&f, conn, CR_FRAME_HELLO, &h, &payload);
@@ -58,6 +55,15 @@ static cured_call *welcome_again(bool granted) {
     fake_settle(&f, conn);
     ck_assert(!fake_take(&f, &h, &payload));
     fake_send(&f, CR_FRAME_WELCOME, 0, 0, p, cr_wire_pack_welcome(&w, p, sizeof p));
+}
+
+/* In place of the fixture's connection. The call that waited for WELCOME. */
+static cured_call *welcome_again(bool granted) {
+    cured_close(conn);
+    fake_drop(&f);
+    OK(cured_connect(f.address, NULL, &conn, &error));
+    cured_call *call = start(conn);
+    welcome(granted);
     return call;
 }
 
@@ -102,6 +108,31 @@ START_TEST(parts_come_together) {
         cured_call_free(call);
         call = start(conn);
     }
+    cured_call_free(call);
+}
+END_TEST
+
+/* What came before the connection was lost is void. */
+START_TEST(another_try_begins_anew) {
+    size_t bytes;
+    make_wanted();
+    cured_call *call = welcome_again(true);
+    part(asked(), 0, wanted, 40, 0);
+    fake_settle(&f, conn);
+    fake_drop(&f);
+    for (int i = 0; i < 60000 && (cured_fd(conn) < 0 || i == 0); i++) {
+        usleep(1000);
+        cured_process(conn, NULL);
+    }
+    welcome(true);
+    const uint32_t stream = asked();
+    part(stream, 0, wanted, wanted_bytes, 0);
+    end(stream);
+    ck_assert_msg(cured_wait(call, &error) == CURED_OK, "%s", error.text);
+    ck_assert_uint_eq(cured_call_retries(call), 1);
+    const void *got = cured_call_partial(call, &bytes);
+    ck_assert_uint_eq(bytes, wanted_bytes);
+    ck_assert_mem_eq(got, wanted, bytes);
     cured_call_free(call);
 }
 END_TEST
@@ -151,6 +182,7 @@ END_TEST
 CR_CHECK_MAIN("client/keyed") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, parts_come_together);
+    tcase_add_test(tc, another_try_begins_anew);
     tcase_add_test(tc, an_old_daemon_is_not_asked);
     tcase_add_loop_test(tc, hostile_parts, 0, HOSTILE);
 }
