@@ -86,10 +86,14 @@ static void part(uint32_t stream, uint64_t at, const uint8_t *bytes, size_t n, u
     fake_part(&f, stream, &m);
 }
 
-static void end(uint32_t stream) {
+static void end_by(uint32_t stream, const cr_wire_result *r) {
     static uint8_t p[1024];
+    fake_send(&f, CR_FRAME_RESULT, CR_FLAG_END, stream, p, cr_wire_pack_result(r, p, sizeof p));
+}
+
+static void end(uint32_t stream) {
     const cr_wire_result r = {.count = N};
-    fake_send(&f, CR_FRAME_RESULT, CR_FLAG_END, stream, p, cr_wire_pack_result(&r, p, sizeof p));
+    end_by(stream, &r);
 }
 
 START_TEST(parts_come_together) {
@@ -155,6 +159,10 @@ static const char *const hostile[] = {
     "the partial is longer than so many elements make it",       /* too long */
     "the partial is of other elements or groups than asked for", /* other groups */
     "the partial is of other elements or groups than asked for", /* another type */
+    "it has answers, and a partial by key was asked for",        /* at the end, too */
+    "it has answers, and a partial by key was asked for",        /* a partial in place of parts */
+    "it has answers, and a partial by key was asked for",        /* bytes in regions that were not named */
+    "it is of another number of elements than asked for",
 };
 enum { HOSTILE = sizeof hostile / sizeof hostile[0] };
 
@@ -171,8 +179,12 @@ START_TEST(hostile_parts) {
     if (_i == 5) part(stream, 0, bytes, sizeof bytes, 0);
     if (_i == 6) bytes[8]++;
     if (_i == 7) bytes[3] = CURED_F32;
-    if (_i >= 6) part(stream, 0, bytes, wanted_bytes, 0);
-    end(stream);
+    if (_i >= 6 && _i != 9) part(stream, 0, bytes, wanted_bytes, 0);
+    cr_wire_result last = {.count = _i == 11 ? N - 1 : N, .result_count = _i == 8, .written = _i == 10};
+    last.results[0] = (cr_wire_op_result){.op = CURED_OP_SUM, .dtype = CURED_F64};
+    if (_i == 9) last.partial = bytes;
+    if (_i == 9) last.partial_len = wanted_bytes;
+    end_by(stream, &last);
     ck_assert_int_ne(cured_wait(call, &error), CURED_OK);
     ck_assert_msg(strstr(error.text, hostile[_i]) != NULL, "%d: %s", _i, error.text);
     cured_call_free(call);
