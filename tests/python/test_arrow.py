@@ -106,6 +106,9 @@ class Elements(Arrow):
             some = [op for op in self.ops(dtype) if op not in WHOLE and op != "digest"]
             self.check(numpy.ma.masked_array(a, mask), some, self.cut(a, mask, (1500, N)), dtype)
             self.check(a, self.ops(dtype), self.cut(a, None, (1500, N)), dtype)
+            keys = self.random.integers(0, 50, N)
+            self.assertEqual(cured.partial(numpy.ma.masked_array(a, mask), "max,count", keys=keys),
+                             cured.partial(self.cut(a, mask, (1500, N)), "max,count", keys=keys))
 
     def test_options(self):
         a, mask = self.elements("f8"), self.mask()
@@ -130,6 +133,10 @@ class Elements(Arrow):
             keys = self.random.integers(0, 5, N)
             self.check(masked, ["sum", "count", "mean"], make(), "keys", keys=keys)
             self.assertEqual(cured.partial(masked, "sum"), cured.partial(make(), "sum"))
+            for named in (keys, OfArray(Node(keys)), self.cut(keys, None, (7, N))):
+                self.assertEqual(cured.partial(masked, "sum,max", keys=keys), cured.partial(make(), "sum,max", keys=named))
+            self.assertEqual(cured.partial(masked, "var", keys=keys, groups=3, drop=True), cured.partial(make(), "var", keys=keys, groups=3, drop=True))
+            self.assertEqual(cured.partial(a, "sum", keys=keys, where=keep & ~mask), cured.partial(make(), "sum", keys=keys, where=keep))
             with self.assertRaisesRegex(TypeError, "no position"):
                 cured.partial(make(), "sum", first=0)
             with self.assertRaisesRegex(ValueError, "digest is of all bytes"):
@@ -158,7 +165,8 @@ class Elements(Arrow):
                      lambda m: a if m is None else numpy.ma.masked_array(a, m)):
             self.assertEqual(cured.sum(a), cured.sum(make(None), nulls="error"))
             for ask in (lambda: cured.sum(make(mask), nulls="error"), lambda: cured.reduce(make(mask), "max,count", nulls="error"),
-                        lambda: cured.max(make(mask), nulls="error", where=~mask), lambda: cured.partial(make(mask), "sum", nulls="error")):
+                        lambda: cured.max(make(mask), nulls="error", where=~mask), lambda: cured.partial(make(mask), "sum", nulls="error"),
+                        lambda: cured.partial(make(mask), "sum", keys=numpy.arange(N) % 7, nulls="error")):
                 with self.assertRaisesRegex(ValueError, r"nulls: the array has missing elements, the first at \[1234\]"):
                     ask()
             self.assertEqual(N - 1, cured.count(make(mask), nulls="skip"))

@@ -127,7 +127,7 @@ class ArrowStore:
         if at == 0:
             yield 0, Piece((self._type, 0, None, 0, ())), 0, 0
 
-    def boxes(self, in_order=False):
+    def boxes(self, in_order=False, whole=()):
         """As of a Store."""
         self._all()
         return [(slice(at, at + end - begin),) for at, _, begin, end in self._cuts()]
