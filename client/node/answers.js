@@ -72,7 +72,7 @@ class Answers {
     }
 }
 
-const KEYED_HEAD = 40; // bytes of a partial by key, and the most of a cell: docs/PARTIALS.md has the form
+const KEYED_HEAD = 32; // bytes of a partial by key before its cells, and the most of a cell: docs/PARTIALS.md has the form
 const KEYED_CELL = 4096;
 
 // A partial by key, whose bytes come one behind the other. Of so many cells it has no more than some bytes.

@@ -81,7 +81,10 @@ async function options(client) {
         const ops = ['sum', 'count', 'max'];
         const first = await client.partial(x.subarray(0, 2), ops, { keys: keys.subarray(0, 2), groups: 4 });
         const next = await client.partial([x.subarray(2, 3), x.subarray(3)], ops, { keys: keys.subarray(2), groups: 4, drop: true, where: Uint8Array.of(0, 1, 1) });
-        [first, next].forEach((bytes, i) => fs.writeFileSync(`${Type.name}-${i}.crp`, bytes));
+        const none = await client.partial(x.subarray(0, 2), ops, { keys: Uint8Array.of(7, 9), groups: 4, drop: true }); // of no element, as these:
+        assert.deepStrictEqual(await client.partial(x.subarray(0, 2), ops, { keys: keys.subarray(0, 2), groups: 4, where: new Uint8Array(2) }), none);
+        assert.deepStrictEqual(await client.partial(new Type(0), ops, { keys: new Int8Array(0), groups: 4 }), none);
+        [first, next, none].forEach((bytes, i) => fs.writeFileSync(`${Type.name}-${i}.crp`, bytes));
     }
     const seen = await client.describe(new Float32Array([1, 2]));
     assert.deepStrictEqual([seen.count, seen.std], [2n, 0.5]);

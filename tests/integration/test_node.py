@@ -114,7 +114,7 @@ class Node(DaemonTest):
         self.assertEqual((0, "good\n", ""), self.node("node_calls.js", file, self.daemon.address))
         self.assertEqual((0, "good\n", ""), self.node("node_cross.js", self.daemon.address))
         for name in ("Float64Array", "Int32Array"):  # the parts by key that node_calls.js has made, in which 4 is masked and 7 dropped
-            merged = subprocess.run([CLIENT, "merge", name + "-1.crp", name + "-0.crp", "--ops", "sum,count"], cwd=self.project,
+            merged = subprocess.run([CLIENT, "merge", name + "-1.crp", name + "-2.crp", name + "-0.crp", "--ops", "sum,count"], cwd=self.project,
                                     capture_output=True, text=True, check=False)
             self.assertEqual((0, "# sum\n2 0 4 0\n# count\n1 0 2 0\n", ""), (merged.returncode, merged.stdout, merged.stderr))
         self.readme()
