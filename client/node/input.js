@@ -104,11 +104,13 @@ class Chunks {
         }
     }
 
-    // Lets go of a stream that is not read to its end. Its next chunk may never come, so this waits for nothing.
+    // Lets go of a stream that is not read to its end, or not at all. Its next chunk may never come, so this waits for nothing.
     close() {
-        if (this.ended || this.iterator === undefined) return;
-        if (typeof this.stream.destroy === 'function') this.stream.destroy();
-        else (async () => this.iterator.return && this.iterator.return())().catch(() => {});
+        if (this.ended) return;
+        const { stream, iterator } = this;
+        if (typeof stream.destroy === 'function') stream.destroy();
+        else if (iterator !== undefined) (async () => iterator.return && iterator.return())().catch(() => {});
+        else if (typeof stream.cancel === 'function') (async () => stream.cancel())().catch(() => {}); // the body of a fetch
     }
 }
 

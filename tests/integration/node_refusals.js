@@ -261,6 +261,13 @@ async function ends(client) {
         await refused(() => client.sum(stream, { dtype: 'f32', timeoutMs: 20 }), cured.CuredError, '', 'DEADLINE_EXCEEDED');
         assert(stream.destroyed);
     }
+    const unread = new Readable({ read() {} }); // also before its first chunk was asked for
+    await refused(() => client.sum(unread, { dtype: 'f32', axis: 0 }), RangeError, 'axis: a stream needs shape');
+    assert(unread.destroyed);
+    let cancelled = 0;
+    const body = new ReadableStream({ cancel() { cancelled++; } });
+    await refused(() => client.sum(body, { dtype: 'f32', axis: 0 }), RangeError, 'axis: a stream needs shape');
+    assert.strictEqual(cancelled, 1);
     let returned = 0;
     const iterator = { [Symbol.iterator]: () => ({ next: () => ({ value: a, done: false }), return: () => { returned++; return {}; } }) };
     await refused(() => client.sum(iterator, { timeoutMs: 30 }), cured.CuredError, '', 'DEADLINE_EXCEEDED');
