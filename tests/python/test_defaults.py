@@ -189,6 +189,18 @@ class Bins(Case):
         with self.assertRaisesRegex(ValueError, "second: elements of it are missing"):
             cured.dot(zarr.array(x, chunks=2), column)
 
+    def test_weights_of_elements_that_are_missing(self):
+        """They do not count, in the average and in their own sum."""
+        x, weights, off = numpy.arange(4.0), numpy.array([1.0, 2, 4, 8]), numpy.array([0, 1, 0, 0], "?")
+        masked = numpy.ma.masked_array(x, off)
+        for make in (lambda: masked, lambda: dask.array.from_array(masked, chunks=2, asarray=False),
+                     lambda: pandas.Series(pandas.array(masked.tolist(), dtype="Float64"))):
+            self.assertEqual((32 / 13, 13.0), cured.average(make(), weights=weights, returned=True))
+            self.assertEqual((5 / 3, 3), cured.average(make(), returned=True))
+        x = dask.array.from_array(masked, chunks=2, asarray=False)
+        for keep in (weights < 5, dask.array.from_array(weights < 5, chunks=3)):
+            self.assertEqual((8 / 5, 5.0), cured.average(x, weights=weights, returned=True, where=keep))
+
     def test_a_container_beside_an_array(self):
         """What is in memory has nothing beside it that is read in blocks; it is told so, and what makes an array of it."""
         x = numpy.arange(4.0)

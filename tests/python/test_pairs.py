@@ -145,6 +145,11 @@ class Pairs(DaemonTest, Case):
         self.assertEqual((cured.mean(a), a.size), cured.average(a, returned=True))
         self.assertEqual(2, cured.average(np.array([1, 2, 3, 4]), weights=[4, 3, 2, 1]))
         self.assertTrue(np.isnan(cured.average(a, weights=np.zeros(SHAPE))))
+        b = RANDOM.integers(1, 9, SHAPE).astype("f8")
+        masked = np.ma.masked_array(a, b > 6)  # the weights of what is missing do not count
+        for axis, w in ((None, b), (0, b), (1, b), (2, np.arange(1.0, SHAPE[2] + 1))):
+            for got, want in zip(cured.average(masked, axis, w, returned=True), np.ma.average(masked, axis, w, returned=True)):
+                np.testing.assert_allclose(got, want.filled(np.nan) if np.ma.isMaskedArray(want) else want, rtol=1e-14)
         with self.assertRaisesRegex(TypeError, "does not hold them all"):
             cured.average(np.array([1, 2]), weights=[0.5, 0.5])
         with self.assertRaisesRegex(TypeError, "no axis is given"):

@@ -4,7 +4,7 @@ Arguments are NumPy's, in its order; the others are cured's. Answers are cured's
 """
 from . import _cured
 from ._bins import whole
-from ._lists import _cuda_device
+from ._lists import _cuda_device, misses
 
 
 def _shape(a):
@@ -60,6 +60,17 @@ def _broadcast(a, shape):
     return values if missing is None else numpy.ma.masked_array(values, numpy.broadcast_to(missing, shape))
 
 
+def _counted(a, where):
+    """where, without the elements that are missing from a."""
+    missing = whole(a)[1] if misses(a) else None
+    if missing is None:
+        return where
+    if where is None or where is True:
+        return ~missing
+    given, unknown = whole(where)
+    return ~missing & (given if unknown is None else given & ~unknown)
+
+
 def average(a, axis=None, weights=None, returned=False, *, keepdims=False, dtype=None, where=None, nan="propagate", out=None,
             client=None):
     """The elements' sum, each times its weight, divided by the sum of the weights; without weights the mean.
@@ -76,7 +87,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False, dtype
         return answer
     if nan != "propagate":
         raise TypeError("returned: not with nan='skip', because weights of pairs that are skipped do not count")
-    return answer, _cured.sum(weights, axis, keepdims=keepdims, where=where, client=client)
+    return answer, _cured.sum(weights, axis, keepdims=keepdims, where=_counted(a, where), client=client)
 
 
 def vecdot(a, b, /, *, axis=-1, **options):
