@@ -3,13 +3,17 @@
 Arguments are NumPy's, in its order; the others are cured's. Answers are cured's: exact, then rounded once.
 """
 from . import _cured
+from ._adapt import ARRAYS
 from ._bins import whole
 from ._lists import _cuda_device, misses
 
 
 def _shape(a):
     shape = getattr(a, "shape", None)
-    return tuple(shape) if shape is not None else memoryview(a).shape
+    try:
+        return tuple(shape) if shape is not None else memoryview(a).shape
+    except TypeError:
+        raise TypeError("%s: %s; numpy.asarray(a) makes one" % (type(a).__name__, ARRAYS)) from None
 
 
 def _refuse_tensors(*arrays):
@@ -24,6 +28,7 @@ def _as_weights(a, weights):
     if not isinstance(weights, (list, tuple)):
         return weights
     import numpy
+    _shape(a)  # raises where a is no array
     given = numpy.asarray(weights)
     array = given.astype(a.dtype)
     if not (array == given).all():
