@@ -43,7 +43,8 @@ static bool take_keys(cr_py_request *r) {
                       : in->is_masked                   ? "keys: without a mask: where= says which elements count"
                       : in->swap || !cr_py_input_in_c_order(in)
                           ? "keys: they must lie one after the other, in this machine's byte order: "
-                            "pass numpy.ascontiguousarray(keys), or of a tensor keys.contiguous()"
+                            "pass numpy.ascontiguousarray(keys, keys.dtype.newbyteorder('=')), or of a tensor "
+                            "keys.contiguous()"
                           : NULL;
     if (why != NULL) {
         PyErr_SetString(PyExc_ValueError, why);

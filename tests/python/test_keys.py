@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import os
 import pickle
+import re
 import tempfile
 
 import numpy as np
@@ -122,10 +123,14 @@ class Keys(DaemonTest, Case):
                                   ({"keys": [0, 1, 0, 1]}, "keys: list: an array is wanted"),
                                   ({"keys": np.array([0, 1, 2**63, 2], "u8")}, "groups: the states of 9223372036854775809 groups"),
                                   ({"keys": keys.astype("f8")}, "keys: their type is f64"), ({"keys": keys.reshape(2, 2)}, "one axis"),
-                                  ({"keys": np.repeat(keys, 2)[::2]}, "ascontiguousarray"), ({"groups": 2**40}, "groups: "),
-                                  ({"groups": -1}, "groups: ")):
+                                  ({"groups": 2**40}, "groups: "), ({"groups": -1}, "groups: ")):
             with self.assertRaisesRegex((TypeError, ValueError, cured.Error), sentence):
                 cured.sum(a, **{"keys": keys, **options})
+        for wrong in (np.repeat(keys, 2)[::2], keys.astype(">i8"), keys.astype(">u2")):  # the sentence says what makes them right
+            with self.assertRaisesRegex(ValueError, "keys: they must lie one after the other") as said:
+                cured.sum(a, keys=wrong)
+            right = eval(re.search(r"pass (numpy.*\)), or", str(said.exception))[1], {"numpy": np, "keys": wrong})
+            self.assertEqual([[2, 2], [2, 2]], cured.sum(a, keys=right).tolist())
         with self.assertRaisesRegex(TypeError, "groups: only with keys"):
             cured.sum(a, groups=2)
         with self.assertRaisesRegex(TypeError, "drop: only with keys"):
