@@ -6,6 +6,7 @@ import itertools
 import unittest
 
 import numpy
+from arrow_producer import Node, OfArray
 from support import Case, Exchanged, cured
 from test_cuda_here import CUDA, OPS, Borrowed, Counts, Tensor, number, outcome, random
 
@@ -244,6 +245,16 @@ class Options(Case):
             self.assertEqual(outcome(lambda: cured.var(a, ddof=0.5, **options)), outcome(lambda: cured.var(Tensor(a), ddof=0.5, **options)))
         with self.assertRaisesRegex(TypeError, r"ddof: along an axis of a CUDA tensor .* \(a.cpu\(\) or a.get\(\)\)"):
             cured.var(Tensor(a), 0, ddof=0.5)
+
+    def test_where_the_host_reads(self):
+        """Of what the host alone reads, a tensor is refused by its name."""
+        a, keys = numpy.arange(6.0), numpy.arange(6) % 3
+        column = OfArray(Node(a))
+        for name, call in (("keys", lambda: cured.partial(column, "sum", keys=Tensor(keys))), ("x", lambda: cured.bincount(Tensor(keys))),
+                           ("weights", lambda: cured.bincount(keys, Tensor(a))), ("a", lambda: cured.histogram(Tensor(a))),
+                           ("second", lambda: cured.dot(column, Tensor(a)))):
+            with self.assertRaisesRegex(TypeError, r"^%s: it lies on a GPU: pass a copy in host memory \(a.cpu\(\) or a.get\(\)\)" % name):
+                call()
 
 
 class Gpus(Case):

@@ -4,14 +4,17 @@ import operator
 
 from . import _cured
 from ._adapt import adapt, is_no_array, is_stored
+from ._lists import _cuda_device
 
 CHUNK = 1 << 20  # elements whose bins are found at once
 
 
-def whole(a):
-    """An array of every kind as NumPy's, and where elements of it are missing; None: nowhere."""
+def whole(a, name):
+    """An array of every kind as NumPy's, and where elements of it are missing; None: nowhere. name: what its caller calls it."""
     import numpy
     mask = None
+    if _cuda_device(a) is not None:
+        raise TypeError("%s: it lies on a GPU: pass a copy in host memory (a.cpu() or a.get())" % name)
     if is_stored(type(a)):
         from . import _blocks, _stores
         store = _stores.store_of(a)
@@ -23,10 +26,10 @@ def whole(a):
 
 def _present(a, weights, name):
     """The elements and their weights, where neither is missing."""
-    a, missing = whole(a)
+    a, missing = whole(a, name)
     if weights is None:
         return a if missing is None else a[~missing], None
-    weights, more = whole(weights)
+    weights, more = whole(weights, "weights")
     if weights.shape != a.shape:
         raise ValueError("weights: their shape is %r, it must be the same shape as that of %s, %r" % (weights.shape, name, a.shape))
     for mask in (missing, more):

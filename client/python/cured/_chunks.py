@@ -271,7 +271,7 @@ def _by_key(call, one, others):
     """A partial by key: of each block of whole rows one, which are merged some at a time."""
     from ._bins import whole
     more, shape, size = call.more, call.store.shape, call.store.dtype.itemsize
-    keys, missing = whole(more["keys"])
+    keys, missing = whole(more["keys"], "keys")
     if missing is not None and missing.any():
         raise ValueError("keys: without a mask: where= says which elements count")
     keys = numpy.ascontiguousarray(keys)

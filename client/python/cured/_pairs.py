@@ -51,7 +51,7 @@ def _spread(weights, shape, axis):
             own, tuple(shape[k] for k in axes if 0 <= k < len(shape))))
     order = sorted(range(len(axes)), key=axes.__getitem__)
     wide = [n if k in axes else 1 for k, n in enumerate(shape)]
-    weights, missing = whole(weights)
+    weights, missing = whole(weights, "weights")
     if missing is not None and missing.any():
         raise ValueError("weights: some are missing: where= says which pairs count")
     return numpy.broadcast_to(numpy.transpose(weights, order).reshape(wide), shape)
@@ -60,19 +60,19 @@ def _spread(weights, shape, axis):
 def _broadcast(a, shape):
     """NumPy's array of this shape, masked where elements are missing."""
     import numpy
-    values, missing = whole(a)
+    values, missing = whole(a, "second")
     values = numpy.broadcast_to(values, shape)
     return values if missing is None else numpy.ma.masked_array(values, numpy.broadcast_to(missing, shape))
 
 
 def _counted(a, where):
     """where, without the elements that are missing from a."""
-    missing = whole(a)[1] if misses(a) else None
+    missing = whole(a, "a")[1] if misses(a) else None
     if missing is None:
         return where
     if where is None or where is True:
         return ~missing
-    given, unknown = whole(where)
+    given, unknown = whole(where, "where")
     return ~missing & (given if unknown is None else given & ~unknown)
 
 

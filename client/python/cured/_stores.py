@@ -123,7 +123,7 @@ def beside(array, shape, what):
         store = store_of(array)
         own, dtype, read = store.shape, store.dtype, store.read
     else:
-        array, missing = (numpy.asanyarray(array), None) if what == "where" else whole(array)
+        array, missing = (numpy.asanyarray(array), None) if what == "where" else whole(array, what)
         if missing is not None and missing.any():
             raise ValueError(MISSES)
         own, dtype, read = array.shape, array.dtype, array.__getitem__
