@@ -128,10 +128,24 @@ class Together(Case):
             kinds = {"zarr": lambda: zarr.array(a, chunks=2), "dask": lambda: dask.array.from_array(a, chunks=2), "list": lambda: [a[:4]],
                      "stream": lambda: arrow.OfStream([arrow.Node(a[:2]), arrow.Node(a[2:])])}
             for ops in itertools.combinations(("sum", "count", "argmin", "var", "prod", "median", "digest"), 3):
-                for options in ({"ddof": 1}, {"dtype": "f4"}, {"overflow": "wrap"}, {"nan": "skip"}, {"ddof": 1, "dtype": "f4"}, {"ddof": 0.5}):
+                for options in ({"ddof": 1}, {"dtype": "f4"}, {"overflow": "wrap"}, {"nan": "skip"}, {"ddof": 1, "dtype": "f4"}, {"ddof": 0.5},
+                                {"ddof": 0.5, "dtype": "f4"}, {"ddof": 0.5, "nan": "skip"}):
                     wanted = outcome(lambda: cured.reduce(a, ops, **options))
                     for kind, make in kinds.items():
                         self.assertEqual(wanted, outcome(lambda: cured.reduce(make(), ops, **options)), (kind, a.dtype, ops, options))
+
+    def test_a_fraction_beside_ops_without_a_type(self):
+        """The type is that of var's answer, as with a whole number."""
+        a = numpy.array([[1.5, 2, 8], [1, 3, 4]])
+        for make in (lambda: a, lambda: zarr.array(a, chunks=2), lambda: dask.array.from_array(a, chunks=2)):
+            for ops, axis in itertools.product(("count,var", "argmax,count_nan,std", "var,min"), (None, 0)):
+                whole, fraction = (cured.reduce(make(), ops, axis, ddof=ddof, dtype="f4") for ddof in (1, 0.5))
+                for op in ops.split(","):
+                    if op not in ("var", "std"):
+                        self.assertEqual(numpy.asarray(whole[op]).tolist(), numpy.asarray(fraction[op]).tolist(), (ops, axis))
+                    else:
+                        wanted = getattr(cured, op)(a, axis, ddof=0.5, dtype="f4")
+                        self.assertEqual(numpy.asarray(wanted).tolist(), numpy.asarray(fraction[op]).tolist(), (ops, axis))
 
     def test_pairs_without_axes_and_elements(self):
         """The shape of a second array stays."""

@@ -158,7 +158,8 @@ def answer(arguments):
     rest, shared = [op for op in names if op not in mine], {} if where is None else {"where": where}
     answers = {}
     if rest:
-        answers.update(_cured.reduce(array, rest, axis, keepdims=bool(keepdims), client=client, **shared, **options)._answers)
+        asked = [*rest, mine[0]] if "dtype" in options else rest  # the type that none of these need take is of the others
+        answers.update(_cured.reduce(array, asked, axis, keepdims=bool(keepdims), client=client, **shared, **options)._answers)
     if options.get("dtype") is None:
         options["dtype"] = _type_of_out(out) if what == "" and out is not None else "f64"
     options["dtype"] = _name(options["dtype"])
