@@ -147,6 +147,18 @@ class Together(Case):
                         wanted = getattr(cured, op)(a, axis, ddof=0.5, dtype="f4")
                         self.assertEqual(numpy.asarray(wanted).tolist(), numpy.asarray(fraction[op]).tolist(), (ops, axis))
 
+    def test_a_mask_of_dask_and_where(self):
+        """An element counts where neither leaves it out, as in other containers."""
+        off, keep, keys = A % 3 == 1, A > 4, numpy.array([0, 1, 1, 0])
+        x = dask.array.from_array(numpy.ma.masked_array(A, off), chunks=2, asarray=False)
+        for options in ({}, {"axis": 0}, {"axis": 1, "keepdims": True}, {"keys": keys, "groups": 2}):
+            for where in (keep, dask.array.from_array(keep, chunks=3)):
+                got = cured.reduce(x, "sum,count,var", where=where, **options)
+                wanted = cured.reduce(A, "sum,count,var", where=keep & ~off, **options)
+                self.assertEqual(repr(wanted), repr(got), options)
+            if "keys" not in options:
+                self.assertEqual(repr(cured.quantile(A, 0.5, where=keep & ~off, **options)), repr(cured.quantile(x, 0.5, where=keep, **options)), options)
+
     def test_pairs_without_axes_and_elements(self):
         """The shape of a second array stays."""
         for shape in ((), (0,), (0, 3), (2, 2)):

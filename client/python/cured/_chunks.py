@@ -312,6 +312,8 @@ def _by_dask(call):
     x = dask_array(call.container)
     if x is None or call.client or call.strict or call.initial is not None or call.second is not None or set(call.more) - {"keys", "groups", "drop"}:
         return None
+    if call.where is not None and call.store.masked:
+        return None
     if call.masked and "prod" in call.ops and call.store.dtype.kind == "f":
         return None
     import dask
