@@ -315,7 +315,7 @@ void cr_conn_flush(cr_conn *conn) {
 }
 
 void cr_conn_park_descriptor(cr_conn *conn, int descriptor) {
-    if (!conn->descriptor_count) conn->parked_ms = uv_now(conn->native->loop->uv);
+    if (!conn->descriptor_count) conn->parked = ++conn->native->parked;
     conn->descriptors[conn->descriptor_count++] = descriptor;
     cr_admit_parked(&conn->native->calls->admission, &conn->peer, 1);
 }
@@ -339,7 +339,7 @@ cr_conn *cr_conn_most_parked(const cr_native *native, const cr_user *user) {
     for (cr_list *node = native->connections.next; node != &native->connections; node = node->next) {
         cr_conn *conn = cr_container(node, cr_conn, link);
         bool more = !most || conn->descriptor_count > most->descriptor_count;
-        bool longer = most && conn->descriptor_count == most->descriptor_count && conn->parked_ms < most->parked_ms;
+        bool longer = most && conn->descriptor_count == most->descriptor_count && conn->parked < most->parked;
         if (user && conn->peer.user != user) continue;
         if (conn->descriptor_count && (more || longer)) most = conn;
     }

@@ -52,9 +52,9 @@ typedef struct cr_conn {
     cr_bytes out;
     cr_timer timer; /* HELLO, then stalls, then lingering */
     uint64_t last_progress_ms;
-    uint64_t read_ns;   /* the last read */
-    uint32_t pace;      /* how many bytes of an upload the next read may wait for */
-    uint64_t parked_ms; /* since when descriptors wait for their frames, where some do */
+    uint64_t read_ns; /* the last read */
+    uint32_t pace;    /* how many bytes of an upload the next read may wait for */
+    uint64_t parked;  /* where descriptors wait for their frames: when that began, as native->parked counts */
 
     bool readable, gone; /* as poll said last */
     bool alone;          /* no other connection went since it went last */

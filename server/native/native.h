@@ -23,10 +23,11 @@ typedef struct cr_native {
     cr_list connections, dirty;        /* all; those with replies to write at the end of the turn */
     cr_rounds rounds;                  /* whose turn it is to be read */
     uint64_t until_ns;                 /* the end of the turn */
-    const void *went;                  /* the connection that had the last go; it may be gone */
-    uint64_t looked_ns;                /* the latest time that was known some frames ago */
-    uint8_t *buffer;                   /* room for a frame's head in front, then CR_TURN_BYTES */
-    uint8_t *spare_out;                /* one connection's empty reply buffer, for the next */
+    uint64_t parked;    /* how often descriptors of a connection began to wait: a clock would show ties */
+    const void *went;   /* the connection that had the last go; it may be gone */
+    uint64_t looked_ns; /* the latest time that was known some frames ago */
+    uint8_t *buffer;    /* room for a frame's head in front, then CR_TURN_BYTES */
+    uint8_t *spare_out; /* one connection's empty reply buffer, for the next */
     pthread_mutex_t mutex;
     cr_list region_news; /* guarded by mutex: regions that were opened or closed */
 } cr_native;

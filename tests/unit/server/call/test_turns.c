@@ -279,6 +279,27 @@ static void send_with_descriptor(client *c, const void *bytes, size_t n, int des
     ck_assert_int_eq(sendmsg(c->fd, &message, MSG_NOSIGNAL), (ssize_t)n);
 }
 
+/* Of those that left as many, the one that left them first ends, however soon the next one came, and whoever connected first. */
+START_TEST(who_left_descriptors_first_ends) {
+    client *c[2] = {new_client(), new_client()};
+    while (!c[0]->welcomes || !c[1]->welcomes) step(c[0], SIZE_MAX, SIZE_MAX), step(c[1], SIZE_MAX, SIZE_MAX);
+    int file = memory_file();
+    calls.admission.most[CR_USE_descriptors] = 1;
+    for (int i = 0; i < 2; i++) {
+        client *next = c[_i ^ i];
+        send_with_descriptor(next, "CR", 2, file);
+        for (int turns = 0; turns < 10; turns++) step(next, 0, SIZE_MAX);
+    }
+    for (int turns = 0; turns < 10; turns++) step(c[0], 0, SIZE_MAX), step(c[1], 0, SIZE_MAX);
+    ck_assert_uint_eq(c[_i]->failures, 1);
+    ck_assert_uint_eq(c[_i]->status[0], CR_RESOURCE_EXHAUSTED);
+    ck_assert_uint_eq(c[1 - _i]->failures, 0);
+    close(file);
+    free_client(c[0]);
+    free_client(c[1]);
+}
+END_TEST
+
 /* The table of descriptors is full: recvmsg says so by MSG_CTRUNC, without any control data. The connection ends, or its next
  * call would be answered from another call's file. */
 START_TEST(a_lost_descriptor_ends_the_connection) {
@@ -314,5 +335,6 @@ CR_CHECK_MAIN("server/turns") {
     tcase_add_test(tc, calls_without_progress_end_while_draining);
     tcase_add_test(tc, answers_beyond_the_limit_are_refused);
     tcase_add_test(tc, answers_for_nothing_leave_nothing);
+    tcase_add_loop_test(tc, who_left_descriptors_first_ends, 0, 2);
     tcase_add_test(tc, a_lost_descriptor_ends_the_connection);
 }
