@@ -231,12 +231,17 @@ class Messages(DaemonTest):
         self.assertEqual({0: struct.pack("<2Q", 2, 4), 1: b"\2\3"}, {first(p, 1): bytes(first(p, 3)) for p in parts})
         keyed = reduce_message("u8", ["sum", "max"], None, keys=said, partial=True, unplaced=True)
         self.wrong(REDUCE, message(keyed + bytes_field(63, keys) + bytes_field(100, ARRAY)), INVALID_ARGUMENT, "partial", "ReduceStream")
-        stream = self.next(STREAM)
-        self.client.send(data(stream, message(bytes_field(1, keyed)) + message(data_chunk(keys + ARRAY)), True))
-        *parts, last = [parse(part) for part in self.client.answer(stream).messages()]
-        raw = b"".join(bytes(first(parse(first(part, 1)), 3)) for part in parts)
-        self.assertEqual((b"CK", 2, 2), struct.unpack_from("<2s6xQ8xQ", raw))
-        self.assertEqual(3, first(parse(first(last, 3)), 2))
+        one = keys_message(beside_message(3), 1, "u16", drop=True)
+        masked = {"mask": mask_message(beside_message(3))}
+        for asks, beside, groups, cells in ((said, {}, 2, 2), (one, {}, 1, 1), (said, masked, 2, 1), (one, masked, 1, 0)):
+            keyed = reduce_message("u8", ["sum", "max"], None, keys=asks, partial=True, unplaced=True, **beside)
+            stream = self.next(STREAM)
+            body = (b"\1\0\0" if beside else b"") + keys + ARRAY  # under the mask the first element is left, of group 1
+            self.client.send(data(stream, message(bytes_field(1, keyed)) + message(data_chunk(body)), True))
+            *parts, last = [parse(part) for part in self.client.answer(stream).messages()]
+            raw = b"".join(bytes(first(parse(first(part, 1)), 3)) for part in parts)
+            self.assertEqual((b"CK", groups, cells), struct.unpack_from("<2s6xQ8xQ", raw))
+            self.assertEqual(3, first(parse(first(last, 3)), 2))
         self.wrong(REDUCE, message(asked + bytes_field(63, struct.pack("<3H", 0, 1, 2)) + bytes_field(100, ARRAY)), INVALID_ARGUMENT, "keys: number 2 is 2")
         self.wrong(REDUCE, message(asked + bytes_field(63, keys) + bytes_field(100, ARRAY + b"4")), INVALID_ARGUMENT, "keys: the input of their rows has 3")
         named = reduce_message("u8", ["sum"], None, keys=keys_message(beside_message(3, 7), 2, "u16"))
