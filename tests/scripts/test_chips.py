@@ -8,7 +8,6 @@
                                     it is small; skipped (77) without CUDA
 """
 import collections
-import glob
 import os
 import re
 import sys
@@ -16,6 +15,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import sass  # noqa: E402
+from test_kernel_usage import compiler_of  # noqa: E402
 
 PAGE = os.path.join(HERE, "..", "..", "docs", "CHIPS.md")
 CODES = (80, 90, 100, 120)
@@ -164,15 +164,6 @@ def update(text, counted):
     rows = shares(found["kernel"], rates(found["chip"]))
     lines[head + 2:last] = ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join(lines)
-
-
-def compiler_of(build):
-    for path in glob.glob(os.path.join(build, "CMakeFiles", "*", "CMakeCUDACompiler.cmake")):
-        with open(path, encoding="utf-8") as f:
-            found = re.search(r'CMAKE_CUDA_COMPILER_VERSION "([\d.]+)"', f.read())
-        if found:
-            return found.group(1)
-    return None
 
 
 def check_library(build):

@@ -5,6 +5,7 @@
 #define CURED_TESTS_UNIT_CLIENT_CONNECTED_H
 
 #include <check.h>
+#include <string.h>
 
 #include "tests/unit/client/fake.h"
 
@@ -20,6 +21,30 @@ static inline void setup(void) {
 static inline void teardown(void) {
     cured_close(conn);
     fake_stop(&f);
+}
+
+/* In place of the fixture's connection one that knows nothing of its daemon yet. */
+static inline void connect_again(void) {
+    cured_close(conn);
+    fake_drop(&f);
+    ck_assert_msg(cured_connect(f.address, NULL, &conn, &error) == CURED_OK, "%s", error.text);
+}
+
+/* Takes that connection. HELLO, which comes alone until WELCOME is there, offers the feature; WELCOME grants count of features. */
+static inline void welcome_with(const char *offered, const char *const features[], uint32_t count) {
+    cr_frame h;
+    const uint8_t *payload;
+    uint8_t p[256];
+    cr_wire_hello hello;
+    cr_wire_welcome w = {.version = 1, .server = "fake/1", .feature_count = count};
+    for (uint32_t i = 0; i < count; i++) strcpy(w.features[i], features[i]);
+    fake_accept(&f);
+    fake_expect(&f, conn, CR_FRAME_HELLO, &h, &payload);
+    ck_assert_int_eq(cr_wire_unpack_hello(payload, h.length, &hello, NULL), CR_OK);
+    ck_assert(cr_wire_has_feature(hello.features, hello.feature_count, offered));
+    fake_settle(&f, conn);
+    ck_assert_msg(!fake_take(&f, &h, &payload), "%s came before WELCOME", cr_frame_name(h.type));
+    fake_send(&f, CR_FRAME_WELCOME, 0, 0, p, cr_wire_pack_welcome(&w, p, sizeof p));
 }
 
 /* Until the call is done, without waiting. */

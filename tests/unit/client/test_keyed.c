@@ -40,28 +40,14 @@ static void make_wanted(void) {
     cured_close(here);
 }
 
-/* HELLO comes, and WELCOME of a daemon with keys, and with such partials or without. */
-static void welcome(bool granted) {
-    cr_frame h;
-    const uint8_t *payload;
-    uint8_t p[256];
-    const cr_wire_welcome w = {
-        .version = 1, .server = "fake/1", .feature_count = 1 + granted, .features = {"keys", CR_FEATURE_KEYED}};
-    fake_accept(&f);
-    cr_wire_hello hello;
-    fake_expect(&f, conn, CR_FRAME_HELLO, &h, &payload);
-    ck_assert_int_eq(cr_wire_unpack_hello(payload, h.length, &hello, NULL), CR_OK);
-    ck_assert(cr_wire_has_feature(hello.features, hello.feature_count, CR_FEATURE_KEYED));
-    fake_settle(&f, conn);
-    ck_assert(!fake_take(&f, &h, &payload));
-    fake_send(&f, CR_FRAME_WELCOME, 0, 0, p, cr_wire_pack_welcome(&w, p, sizeof p));
-}
+static const char *const features[] = {"keys", CR_FEATURE_KEYED};
 
-/* In place of the fixture's connection. The call that waited for WELCOME. */
+/* Of a daemon with keys, and with such partials or without. */
+static void welcome(bool granted) { welcome_with(CR_FEATURE_KEYED, features, 1 + granted); }
+
+/* The call that waited for WELCOME. */
 static cured_call *welcome_again(bool granted) {
-    cured_close(conn);
-    fake_drop(&f);
-    OK(cured_connect(f.address, NULL, &conn, &error));
+    connect_again();
     cured_call *call = start(conn);
     welcome(granted);
     return call;

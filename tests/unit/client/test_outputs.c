@@ -50,26 +50,11 @@ static cured_call *start(cured_conn *of, const cured_options *o) {
 
 /* A new connection, to a daemon that grants the feature or not, and a call made before anything was heard of it. */
 static cured_call *begin(bool granted, const cured_options *o) {
-    cr_frame h;
-    const uint8_t *payload;
-    uint8_t p[256];
-    cr_wire_hello hello;
-    cr_wire_welcome w = {.version = 1,
-                         .server = "fake/1",
-                         .feature_count = granted ? 2 : 0,
-                         .features = {CR_FEATURE_OUTPUTS, CR_FEATURE_STATUSES}};
-    cured_close(conn);
-    fake_drop(&f);
-    OK(cured_connect(f.address, NULL, &conn, &error));
+    static const char *const features[] = {CR_FEATURE_OUTPUTS, CR_FEATURE_STATUSES};
+    connect_again();
     make_region(conn);
     cured_call *call = start(conn, o);
-    fake_accept(&f);
-    fake_expect(&f, conn, CR_FRAME_HELLO, &h, &payload);
-    ck_assert_int_eq(cr_wire_unpack_hello(payload, h.length, &hello, NULL), CR_OK);
-    ck_assert(cr_wire_has_feature(hello.features, hello.feature_count, CR_FEATURE_OUTPUTS));
-    fake_settle(&f, conn);
-    ck_assert_msg(!fake_take(&f, &h, &payload), "%s came before WELCOME", cr_frame_name(h.type));
-    fake_send(&f, CR_FRAME_WELCOME, 0, 0, p, cr_wire_pack_welcome(&w, p, sizeof p));
+    welcome_with(CR_FEATURE_OUTPUTS, features, granted ? 2 : 0);
     return call;
 }
 

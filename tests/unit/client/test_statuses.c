@@ -42,23 +42,13 @@ static bool taken_call(uint32_t *stream) {
 
 /* WELCOME of a daemon that has the feature, in place of the fixture's. */
 static void welcome_again(bool granted) {
+    static const char *const features[] = {CR_FEATURE_STATUSES};
     cr_frame h;
     const uint8_t *payload;
-    uint8_t p[256];
-    cr_wire_welcome w = {.version = 1, .server = "fake/1", .feature_count = granted, .features = {CR_FEATURE_STATUSES}};
-    cured_close(conn);
-    fake_drop(&f);
-    ck_assert_int_eq(cured_connect(f.address, NULL, &conn, &error), CURED_OK);
+    connect_again();
     cured_options o = with_statuses();
     cured_call *call = start(&o); /* waits for WELCOME */
-    fake_accept(&f);
-    cr_wire_hello hello;
-    fake_expect(&f, conn, CR_FRAME_HELLO, &h, &payload);
-    ck_assert_int_eq(cr_wire_unpack_hello(payload, h.length, &hello, NULL), CR_OK);
-    ck_assert(cr_wire_has_feature(hello.features, hello.feature_count, CR_FEATURE_STATUSES));
-    fake_settle(&f, conn);
-    ck_assert(!fake_take(&f, &h, &payload));
-    fake_send(&f, CR_FRAME_WELCOME, 0, 0, p, cr_wire_pack_welcome(&w, p, sizeof p));
+    welcome_with(CR_FEATURE_STATUSES, features, granted);
     uint32_t stream;
     ck_assert(taken_call(&stream) == granted);
     cured_call_free(call);
