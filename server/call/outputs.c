@@ -7,12 +7,11 @@ bool cr_outputs_next(cr_outputs *o, cr_queue *queue, cr_job *job, bool folded, c
     error->code = CR_OK;
     if (o->output) return true;
     o->output = cr_queue_output(queue, job);
-    if (!o->output && folded && cr_job_axis_packs(job->axis)) {
+    if (o->output || !folded) return o->output != NULL;
+    if (cr_job_axis_packs(job->axis))
         o->output = cr_job_axis_packed_next(job->axis, error);
-        return o->output != NULL;
-    }
-    /* What nobody needs to compute is made here. */
-    if (!o->output && folded && job->axis->spec.shape.n == 0) o->output = cr_job_axis_empty_next(job->axis, error);
+    else if (job->axis->spec.shape.n == 0) /* what nobody needs to compute is made here */
+        o->output = cr_job_axis_empty_next(job->axis, error);
     return o->output != NULL;
 }
 

@@ -24,16 +24,12 @@ void cr_cl_keyed_reset(cured_call *call) {
     call->partial_bytes = call->partial_room = 0;
 }
 
-bool cr_cl_keyed_take(cured_call *call, const cr_wire_part *part, const char **wrong) {
+const char *cr_cl_keyed_take(cured_call *call, const cr_wire_part *part) {
     const uint64_t most = cr_cl_keyed_most(call);
-    *wrong = NULL;
-    if (part->op != 0 || part->statuses_len != 0)
-        *wrong = "it is of no partial";
-    else if (part->first != call->partial_bytes)
-        *wrong = "it does not follow the last one";
-    else if (part->values_len > most - call->partial_bytes)
-        *wrong = "the partial is longer than so many elements make it";
-    if (*wrong != NULL || part->values_len == 0) return true;
+    if (part->op != 0 || part->statuses_len != 0) return "it is of no partial";
+    if (part->first != call->partial_bytes) return "it does not follow the last one";
+    if (part->values_len > most - call->partial_bytes) return "the partial is longer than so many elements make it";
+    if (part->values_len == 0) return NULL;
     const size_t length = call->partial_bytes + part->values_len;
     if (length > call->partial_room) { /* memory goes by what came, and not by what may come */
         const size_t twice = call->partial_room <= most / 2 ? 2 * call->partial_room : (size_t)most;
@@ -41,14 +37,14 @@ bool cr_cl_keyed_take(cured_call *call, const cr_wire_part *part, const char **w
         uint8_t *more = realloc(call->partial, room);
         if (more == NULL) {
             cr_cl_call_finish(call, CR_RESOURCE_EXHAUSTED, 0, "no memory for the partial");
-            return false;
+            return NULL;
         }
         call->partial = more;
         call->partial_room = room;
     }
     memcpy(call->partial + call->partial_bytes, part->values, part->values_len);
     call->partial_bytes = length;
-    return true;
+    return NULL;
 }
 
 const char *cr_cl_keyed_check_end(const cured_call *call, const cr_wire_result *result) {

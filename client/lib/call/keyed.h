@@ -13,8 +13,8 @@ bool cr_cl_keyed_asks(const cured_call *call);
 uint64_t cr_cl_keyed_most(const cured_call *call);
 /* A try begins: nothing has come. */
 void cr_cl_keyed_reset(cured_call *call);
-/* Takes a part. *wrong: what is wrong with it. False: there is no memory, and the call is done. */
-bool cr_cl_keyed_take(cured_call *call, const cr_wire_part *part, const char **wrong);
+/* Takes a part; a sentence when it is none. Without memory for it the call is done. */
+const char *cr_cl_keyed_take(cured_call *call, const cr_wire_part *part);
 /* All parts came: what is wrong with them, or NULL. */
 const char *cr_cl_keyed_check_end(const cured_call *call, const cr_wire_result *result);
 

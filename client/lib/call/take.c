@@ -125,13 +125,11 @@ static cr_status take_reduced(cured_call *call, const uint8_t *in, uint32_t len,
 static cr_status take_part(cured_call *call, const uint8_t *in, uint32_t len, cr_error *error) {
     cr_wire_part part;
     if (cr_wire_unpack_part(in, len, &part, error) != CR_OK) return bad_result(error);
-    if (call->array == NULL) {
-        const char *not_taken;
-        if (!cr_cl_keyed_take(call, &part, &not_taken) || not_taken == NULL) return CR_OK;
-        return cr_cl_broken(error, "bad part of a partial", not_taken);
-    }
-    const char *wrong = cr_cl_array_take(call, &part); /* may free the call */
-    return wrong != NULL ? cr_cl_broken(error, "bad part of an array", wrong) : CR_OK;
+    const bool of_array = call->array != NULL;
+    const char *wrong =
+        of_array ? cr_cl_array_take(call, &part) : cr_cl_keyed_take(call, &part); /* may free the call */
+    if (wrong == NULL) return CR_OK;
+    return cr_cl_broken(error, of_array ? "bad part of an array" : "bad part of a partial", wrong);
 }
 
 static cr_status take_registered(cured_call *call, const uint8_t *in, uint32_t len, cr_error *error) {
