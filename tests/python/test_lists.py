@@ -84,6 +84,24 @@ class OneType(Case):
         nothing = dict(axis=None, keepdims=False, where=True, out=None, client=None)
         self.assertEqual(5.0, cured.sum([numpy.array([5.0])], initial=None, **nothing))
 
+    def test_options_of_a_partial(self):
+        """An option that no op takes is refused as of one array, and any other is checked and says nothing of the state."""
+        for a in (numpy.arange(6.0), numpy.arange(6), numpy.arange(6, dtype="f4")):
+            for ops in ("sum", "var", "prod", "var,prod", "max"):
+                for options in ({"ddof": 1}, {"correction": 2}, {"overflow": "wrap"}, {"dtype": "f4"}, {"dtype": "i2"}, {"dtype": "f4", "overflow": "wrap"}, {"nan": "skip"},
+                                {"ddof": 0}, {"nan": "no"}, {"overflow": "no"}, {"dtype": "no"}, {"ddof": 0.5}, {"ddof": "1"}):
+                    made = []
+                    for asked in (a, [a], [a[:0], a]):
+                        try:
+                            made.append(cured.partial(asked, ops, **options))
+                        except (TypeError, ValueError) as error:
+                            made.append((type(error), str(error)))
+                    self.assertEqual([made[0]] * 3, made, (a.dtype, ops, options))
+        for part in (numpy.ones(3), bf16_of([1.0, 2.0])):
+            self.assertEqual(cured.partial(part, "digest,var", first=5, ddof=1), cured.partial([part], "digest,var", first=5, ddof=1))
+            self.refused(ValueError, "dtype: none of the ops takes it", lambda: cured.partial([part], "max", dtype="f4"))
+        self.refused(ValueError, "ddof: none of the ops takes it", lambda: cured.partial([numpy.ones(2, "i2"), numpy.ones(2)[:0].astype("i4")], "sum", ddof=1))
+
     def test_no_answer(self):
         result = cured.reduce([numpy.ones(0), numpy.ones(0)], "sum,min")
         self.assertEqual(0.0, result.sum)

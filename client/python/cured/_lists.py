@@ -124,9 +124,17 @@ def fold(arrays, ops, first=None, client=None, nulls="skip"):
 def _partial(arrays, names, options, client):
     """As cured.partial's defaults: a position from 0 on, where the arrays can have one."""
     state = fold(arrays, names, options.get("first", 0), client, options.get("nulls", "skip"))
+    _check(names, state.dtype, {name: options[name] for name in OPTIONS if not says_nothing(name, options.get(name))})
     if options.get("first") is not None and bytes(state)[2] == UNPLACED:
         raise TypeError("first: a list with masked arrays has no position: leave first away")
     return state
+
+
+def _check(names, dtype, options):
+    """Raises what is wrong with a partial's options, as of an array of the list's type, which says nothing else of the state."""
+    if options:
+        kind = "f32" if dtype in ("bf16", "f8_e4m3", "f8_e5m2") else dtype  # no Python array holds these
+        partial(_cured.empty(0, kind), names, **options)
 
 
 def check_options(options, taken):
