@@ -162,7 +162,7 @@ cr_py_link *cr_py_link_take(cr_py_client *client) {
     Py_DECREF(address);
     if (status != CURED_OK) {
         PyMem_Free(link);
-        cr_py_raise(&error);
+        cr_py_raise_as_it_is(&error);
         return NULL;
     }
     if (!warn_of_permission(link->conn)) {

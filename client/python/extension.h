@@ -25,8 +25,10 @@ enum {
 
 /* ---- module.c ---- */
 
-/* Raises the exception that belongs to the status. */
+/* Raises the exception that belongs to the status, in Python's words: libcured's result_dtype is its dtype. */
 void cr_py_raise(const cured_error *error);
+/* The same of a sentence that may name a file or an address: its words stay. */
+void cr_py_raise_as_it_is(const cured_error *error);
 /* Before and after what may call a function of the caller's that calls cured again, and takes much of the stack. False with a
  * RecursionError where too many of them are under way in this thread. */
 bool cr_py_enter(void);

@@ -145,7 +145,7 @@ static bool take_member(cr_py_file *f, const char *name) {
         if (error.code == CURED_NOT_FOUND)
             PyErr_SetString(PyExc_FileNotFoundError, error.text);
         else
-            cr_py_raise(&error);
+            cr_py_raise_as_it_is(&error);
         return false;
     }
     f->from = m.offset;

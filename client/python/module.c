@@ -29,17 +29,56 @@ static PyObject *class_of(cured_status status) {
     }
 }
 
-void cr_py_raise(const cured_error *error) {
-    PyObject *class = class_of(error->code);
-    PyObject *text =
-        PyUnicode_DecodeUTF8(error->text, (Py_ssize_t)strlen(error->text), "replace"); /* it may name a path */
+/* What libcured and a daemon call what Python's functions have under another name. */
+static const struct { const char *there, *here; } words[] = {{"result_dtype", "dtype"}, {"layout", "shape, start"}};
+
+/* The length of the word of the list that `at` begins with, as a whole word; 0: it begins with none. */
+static size_t word_at(const char *text, const char *at, const char **here) {
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const size_t length = strlen(words[i].there);
+        if (strncmp(at, words[i].there, length) != 0 || (at != text && at[-1] != ' ')) continue;
+        if (strchr(" ,:;", at[length]) == NULL) continue; /* the end is one, too */
+        *here = words[i].here;
+        return length;
+    }
+    return 0;
+}
+
+/* Writes the sentence in Python's words. No word becomes more than twice as long. */
+static void translate(const char *text, char to[2 * CURED_ERROR_BYTES]) {
+    for (const char *at = text; *at != '\0';) {
+        const char *here;
+        const size_t length = word_at(text, at, &here);
+        if (length != 0) {
+            const size_t bytes = strlen(here);
+            memcpy(to, here, bytes);
+            to += bytes;
+            at += length;
+        } else {
+            *to++ = *at++;
+        }
+    }
+    *to = '\0';
+}
+
+static void raise_text(cured_status code, const char *sentence) {
+    PyObject *class = class_of(code);
+    PyObject *text = PyUnicode_DecodeUTF8(sentence, (Py_ssize_t)strlen(sentence), "replace"); /* it may name a path */
     if (text == NULL) return;
     if (class == cr_py_error)
-        PyErr_Format(class, "%s: %U", cured_status_name(error->code), text);
+        PyErr_Format(class, "%s: %U", cured_status_name(code), text);
     else
         PyErr_SetObject(class, text);
     Py_DECREF(text);
 }
+
+void cr_py_raise(const cured_error *error) {
+    char sentence[2 * CURED_ERROR_BYTES];
+    translate(error->text, sentence);
+    raise_text(error->code, sentence);
+}
+
+void cr_py_raise_as_it_is(const cured_error *error) { raise_text(error->code, error->text); }
 
 static _Thread_local int depth;
 

@@ -142,7 +142,7 @@ PyObject *cr_py_weights(PyObject *module, PyObject *args) {
         else if (status == CURED_NOT_FOUND && !PyErr_Occurred())
             PyErr_SetString(PyExc_FileNotFoundError, error.text);
         else if (!PyErr_Occurred()) /* else a signal's */
-            cr_py_raise(&error);
+            cr_py_raise_as_it_is(&error);
         cured_values_free(whole);
         weights_answers_free(&a);
         weights_close(&w);

@@ -129,7 +129,7 @@ class Refused(Case):
             "from a CUDA tensor": lambda: cured.from_linear(vector.host(), "f4", "sum", out=one),
             "one element": lambda: cured.from_linear(vector, "f4", "sum", out=Tensor(numpy.zeros(2, "f8"))),
             "1 ops": lambda: cured.from_linear(vector, "f4", "sum", out=(one, one)),
-            "result_dtype of f16, bf16, f32 or f64, not i64": lambda: cured.from_linear(vector, "f4", "sum", out=Tensor(numpy.zeros((), "i8"))),
+            "a dtype of f16, bf16, f32 or f64, not i64": lambda: cured.from_linear(vector, "f4", "sum", out=Tensor(numpy.zeros((), "i8"))),
             "one axis of 24": lambda: cured.from_linear(vector, "f4", "norm2", out=one),
             "of Partial.finish": lambda: cured.from_linear(vector.host(), "f4", "sum", nan="skip"),
             "must be 'skip'": lambda: cured.from_linear(vector, "f4", "sum", out=one, nan="maybe"),

@@ -225,7 +225,7 @@ class Keys(DaemonTest, Case):
                              lambda: cured.merge([part, part, cured.partial(a, "sum,max", keys=keys, groups=9)])),
                             ("rows of 1 columns, another of 2", lambda: cured.merge(
                                 [part, cured.partial(np.ones((3, 2)), "sum,max", keys=keys[:3], groups=4)])),
-                            ("layout: a partial by key is of no block", lambda: cured.partial(a, "sum", keys=keys, shape=(9,), start=(0,))),
+                            ("shape, start: a partial by key is of no block", lambda: cured.partial(a, "sum", keys=keys, shape=(9,), start=(0,))),
                             ("it is cut short", lambda: cured.Partial(raw[:-1])), ("bytes follow its end", lambda: cured.Partial(raw + b"0")),
                             ("a cell is beyond its groups", lambda: cured.Partial(bytes(swapped))),
                             ("more than a call by key has", lambda: cured.Partial(raw[:8] + b"\xff" * 7 + raw[15:]))):

@@ -1,6 +1,7 @@
 """NumPy's and the Array API's surface: a ddof that is no whole number, correction, AxisError, and cured.array_api. The oracle of variances
 is made of Fractions, and rounds by itself."""
 import math
+import os
 import tempfile
 import unittest
 from decimal import Decimal, localcontext
@@ -118,6 +119,42 @@ class Ddof(Case):
         with self.assertRaises(numpy.AxisError) as raised:
             cured.sum(a, -3)
         self.assertEqual((-3, 2), (raised.exception.axis, raised.exception.ndim))
+
+
+class Words(Case):
+    """Sentences name the arguments that Python has, whatever C calls them."""
+
+    def test_arguments(self):
+        a, i = numpy.arange(4.0), numpy.arange(4)
+        block = {"shape": (8,), "start": (4,)}
+        asks = [lambda: cured.max(a, dtype="f4"), lambda: cured.sum(a, dtype="i4"), lambda: cured.sum(a, dtype="f8_e4m3"), lambda: cured.prod(i, dtype="f4", overflow="wrap"),
+                lambda: cured.sum(a, 0, dtype="i4", keepdims=True), lambda: cured.sum(a, keys=i, dtype="i4"), lambda: cured.median(a, dtype="i4"), lambda: cured.max([a, a], dtype="f4"),
+                lambda: cured.Search("f8", 0.5, dtype="i4"), lambda: cured.partial(a, "max").finish("max", dtype="f4"), lambda: cured.partial(a, "max", keys=i).finish("max", dtype="f4"),
+                lambda: cured.partial(i, "sum", keys=i, **block), lambda: cured.partial(i, "sum", shape=(8,), start=(5,)), lambda: cured.partial(a, "prod", **block),
+                lambda: cured.partial(a, "sum", shape=(2**62,), start=(4,)), lambda: cured.partial(a, "dot", second=a, **block), lambda: cured.partial(a, "sum", first=None, **block)]
+        with cured.Client("embedded:") as client:
+            asks += [lambda: client.max(a, dtype="f4"), lambda: client.partial(a, "prod", **block)]
+            for n, ask in enumerate(asks):
+                with self.assertRaisesRegex((TypeError, ValueError), r"dtype|shape|start") as raised:
+                    ask()
+                self.assertNotRegex(str(raised.exception), r"result_dtype|layout|unplaced", n)
+        with self.assertRaisesRegex(ValueError, "^op sum of f64 takes a dtype of f16, bf16, f32 or f64, not i32$"):
+            cured.sum(a, dtype="i4")
+        with self.assertRaisesRegex(ValueError, "^shape, start: along axis 0, 4 elements from 5 on lie outside the array's 8$"):
+            cured.partial(i, "sum", shape=(8,), start=(5,))
+
+    def test_a_path_stays_as_it_is(self):
+        before = os.getcwd()
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                for name in ("layout", "a result_dtype"):
+                    with open(name, "wb") as f:
+                        f.write(b"{}")
+                    with self.assertRaisesRegex(ValueError, "^" + name + ": "):
+                        cured.weights(name)
+            finally:
+                os.chdir(before)
 
 
 class DdofAsked(Case):
