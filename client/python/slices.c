@@ -45,9 +45,11 @@ static const char *joining(cr_term term) {
 
 /* An integer answer (NULL: there is none) with the first value; takes over `value`. */
 static PyObject *combine(const cr_py_request *r, PyObject *value) {
-    const bool is_signed = cr_dtype_kind((cr_dtype)r->input.dtype) == CR_KIND_SINT;
-    PyObject *all = Py_BuildValue("(sOOii)", joining(cr_op_term((cr_op)r->ops[0])), value != NULL ? value : Py_None,
-                                  r->initial, is_signed, r->options.overflow == CURED_OVERFLOW_WRAP);
+    const char *kind = r->input.dtype == CURED_BOOL                              ? "b" /* as NumPy's dtype.kind */
+                       : cr_dtype_kind((cr_dtype)r->input.dtype) == CR_KIND_SINT ? "i"
+                                                                                 : "u";
+    PyObject *all = Py_BuildValue("(sOOsi)", joining(cr_op_term((cr_op)r->ops[0])), value != NULL ? value : Py_None,
+                                  r->initial, kind, r->options.overflow == CURED_OVERFLOW_WRAP);
     Py_XDECREF(value);
     PyObject *answer = all != NULL ? cr_py_helper("cured._initial", "combine", all) : NULL;
     Py_XDECREF(all);

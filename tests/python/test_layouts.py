@@ -409,6 +409,20 @@ class Initial(Case):
             a = numpy.zeros(0, dtype)
             self.assertEqual((5, 5, 5, 5), tuple(op(a, initial=5) for op in (cured.sum, cured.prod, cured.min, cured.max)))
 
+    def test_bools(self):
+        """A bool counts as 0 or 1, and is a bool only where the array has bools."""
+        for dtype in ("u1", "i8", "?"):
+            for n in (0, 2):
+                a = numpy.ones(n, dtype)
+                for initial in (True, False, numpy.True_, 1):
+                    for op in ("sum", "prod", "min", "max"):
+                        wanted = getattr(numpy, op)(a, initial=initial)
+                        wanted = wanted.item() if op in ("min", "max") else int(wanted)
+                        for asked in (a, a.reshape(1, n)[:, ::-1], [numpy.ma.masked_array(a, False)][0]):
+                            got = getattr(cured, op)(asked, initial=initial)
+                            self.assertEqual((type(wanted), wanted), (type(got), got), (op, dtype, n, initial))
+        self.assertIs(True, cured.min(numpy.zeros(0, "?"), initial=7))
+
     def test_exact(self):
         a = numpy.array([1e16, 1])
         self.assert_same(cured.sum(a, initial=-1e16), 1.0)

@@ -208,7 +208,7 @@ def _with_initial(call, op, answer):
         answer = None
     if isinstance(answer, Exception):
         return answer
-    return combine((JOINING[op], answer, call.initial, call.store.dtype.kind == "i", call.fold.get("overflow") == "wrap"))
+    return combine((JOINING[op], answer, call.initial, call.store.dtype.kind, call.fold.get("overflow") == "wrap"))
 
 
 def _counts(call, asked):

@@ -7,17 +7,16 @@ for bits in (8, 16, 32, 64):
 
 
 def combine(arguments):
-    joining, value, initial, signed, wrap = arguments
-    if not isinstance(initial, int):
-        if not hasattr(initial, "__index__"):
-            raise TypeError("initial: an integer is wanted for an array of integers")
-        initial = initial.__index__()
+    joining, value, initial, kind, wrap = arguments
+    if not hasattr(initial, "__index__"):
+        raise TypeError("initial: an integer is wanted for an array of integers")
+    initial = int(initial.__index__())  # of a bool, too
     if value is None:
-        return initial
+        return bool(initial) if kind == "b" else initial
     if joining == "add":
         return value + initial
     if joining == "multiply":
-        return fitted(value * initial, signed, wrap)
+        return fitted(value * initial, kind == "i", wrap)
     return type(value)(min(value, initial) if joining == "least" else max(value, initial))
 
 
