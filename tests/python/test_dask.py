@@ -236,7 +236,7 @@ class Dask(Case):
             cured.dask.sum(dask.array.full(4, 2**63 - 1, chunks=2), keys=numpy.zeros(4, int), groups=1).compute(**local)
         with self.assertRaisesRegex(ValueError, r"keys: number \d+ is 3, not one of 0 to 2; drop"):
             cured.dask.sum(x, keys=keys, groups=3).compute(**local)
-        for words, options in (("how many there are", {"keys": keys}), ("an integer for each row", {"keys": keys[1:], "groups": 4}),
+        for words, options in (("how many there are", {"keys": dask.array.from_array(keys, chunks=9)}), ("an integer for each row", {"keys": keys[1:], "groups": 4}),
                                ("an integer for each row", {"keys": keys * 1.0, "groups": 4}), ("not with axis", {"keys": keys, "groups": 4, "axis": 1}),
                                ("groups: only with keys", {"groups": 4}), ("drop: only with keys", {"drop": True})):
             with self.assertRaisesRegex((TypeError, ValueError), words):
@@ -246,6 +246,59 @@ class Dask(Case):
                 getattr(cured.dask, op)(x, keys=keys, groups=4)
         with self.assertRaises(AttributeError):
             cured.dask.describe
+
+    def test_keys_without_groups(self):
+        """As of NumPy's arrays: up to the greatest key, where the keys are at hand, and of what is computed at once."""
+        a, local = floats(self.random, (60, 3), True), {"scheduler": "synchronous"}
+        x, none = dask.array.from_array(a, chunks=(7, 2)), numpy.zeros(0, int)
+        with dask.config.set(**local):
+            for keys in (self.random.integers(0, 5, 60), self.random.integers(-3, 4, 60), numpy.full(60, -2), self.random.integers(0, 9, 60).astype("u1")):
+                for drop in (False, True):
+                    for ask, y in ((cured.reduce, a), (cured.reduce, x), (cured.dask.reduce, x)):
+                        for given in (keys, dask.array.from_array(keys, chunks=11))[:1 + (ask is cured.reduce and y is x)]:
+                            if not drop and (keys < 0).any():
+                                with self.assertRaisesRegex(ValueError, r"keys: number %d is -\d+, (not one of 0|and there are no groups)" % numpy.argmax(keys < 0)):
+                                    made = ask(y, "sum,argmax", keys=given)
+                                    self.assertIs(ask, cured.dask.reduce)
+                                    made.sum.compute()
+                                continue
+                            got = ask(y, "sum,argmax,count", keys=given, drop=drop)
+                            wanted = cured.reduce(a, "sum,argmax,count", keys=keys, drop=drop)
+                            for op in ("sum", "argmax", "count"):
+                                if isinstance(wanted._answers[op], Exception):
+                                    self.assertRaises(ValueError, lambda: got[op].compute())
+                                else:
+                                    self.assert_arrays(wanted[op], numpy.asarray(got[op]), (op, drop, keys))
+            self.assertEqual((0,), cured.sum(x[:0, 0], keys=none).shape)
+            self.assertEqual((0,), cured.dask.sum(x[:0, 0], keys=none).compute().shape)
+
+    def test_min_count(self):
+        """As of NumPy's arrays, under every chunking: whole, along axes and by key."""
+        a = floats(self.random, (12, 5), False)
+        a[self.random.random(a.shape) < 0.4] = numpy.nan
+        keys = self.random.integers(0, 3, 12)
+        for values in (a, numpy.nan_to_num(a, nan=3).clip(-9, 9).astype(int)):
+            x = dask.array.from_array(values, chunks=(5, 2))
+            for options in ({}, {"axis": 0}, {"axis": 1, "keepdims": True}, {"keepdims": True}, {"keys": keys, "groups": 3}, {"where": values > 0}):
+                for least in (0, 3, 4, 13, 1000):
+                    for ops in ("sum,mean,count,any", "count_nonzero"):
+                        options = {**options, "nan": "skip", "min_count": least}
+                        got, wanted = cured.dask.reduce(x, ops, **options), cured.reduce(values, ops, **options)
+                        got = got.compute(scheduler="synchronous") if hasattr(got, "compute") else got
+                        for op in ops.split(","):
+                            if isinstance(wanted._answers[op], Exception):
+                                with self.assertRaisesRegex(ValueError, "min_count"):
+                                    dask.compute(got[op], scheduler="synchronous")
+                            else:
+                                made = dask.compute(got[op], scheduler="synchronous")[0]
+                                self.assertIs(type(wanted[op]), type(made))
+                                self.assert_arrays(wanted[op], made, (op, options))
+                        self.assertEqual(ops.split(","), list(got))
+        for error, least in ((TypeError, 1.5), (TypeError, "1"), (ValueError, -1)):
+            with self.assertRaisesRegex(error, "min_count"):
+                cured.dask.sum(x, min_count=least)
+        with self.assertRaisesRegex(ValueError, "sum: 60 elements count, fewer than min_count, 61"):
+            cured.dask.sum(x, min_count=61).compute(scheduler="synchronous")
 
     def test_axes_as_numpy_has_them(self):
         a = self.random.integers(0, 9, (6, 5, 4)).astype("f8")

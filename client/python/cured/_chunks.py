@@ -320,6 +320,8 @@ def _by_dask(call):
     from . import dask as exact
     shared = {} if call.where is None else {"where": call.where}
     options, axis, keepdims = dict(call.fold, **call.more, **shared), call.axis, call.keepdims
+    if "keys" in options and "groups" not in options:
+        options["groups"] = exact.groups_of(options["keys"])
     if axis is not None and not keepdims and not call.more and len(_slices.axes_of(axis, x.ndim)) == x.ndim:
         axis = None
     if call.q is not None:
@@ -331,7 +333,9 @@ def _by_dask(call):
         return list(found.compute()._answers.values())
     try:
         return list(dask.compute(*found._answers.values()))
-    except (ValueError, OverflowError):  # of one of the ops; the others stand
+    except (ValueError, OverflowError) as error:  # of one of the ops; the others stand
+        if "keys" in options and str(error).startswith("keys: "):
+            raise
         return [_computed(array) for array in found._answers.values()]
 
 

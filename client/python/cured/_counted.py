@@ -27,7 +27,7 @@ def _counts(array, names, client, options):
     return found, _cured.count(array, client=client, **plain)
 
 
-def _checked(op, answer, count, least):
+def checked(op, answer, count, least):
     """The answer where enough elements count. Otherwise it is NaN, and of integers a ValueError."""
     few = numpy.asarray(count) < least
     if op.startswith("count") or isinstance(answer, Exception) or not few.any():
@@ -54,7 +54,7 @@ def answer(arguments):
         if options["dtype"] is not None and not _takes(names, options["dtype"]):
             del options["dtype"]
     found, count = _counts(array, names, client, options)
-    answers = {op: _checked(op, found[op], count, least) for op in names}
+    answers = {op: checked(op, found[op], count, least) for op in names}
     made = Result(answers) if what else answers[names[0]]
     if isinstance(made, Exception):
         raise made

@@ -18,6 +18,7 @@ import numpy
 
 import cured
 from cured._cured import File, _is_index, _is_ordered, _is_ranked
+from cured._counted import checked as counted
 from cured._places import extrema, finish as finish_state, merge as merge_states, options_of_finish
 from cured._result import Result
 from cured._slices import axes_of, with_axes
@@ -219,7 +220,8 @@ def _outside(keys, first, groups, drop):
     if drop or not wrong.any():
         return wrong
     at = int(numpy.flatnonzero(wrong)[0])
-    raise ValueError("keys: number %d is %d, not one of 0 to %d; drop leaves such elements out" % (first + at, keys[at], groups - 1))
+    what = "not one of 0 to %d" % (groups - 1) if groups else "and there are no groups"
+    raise ValueError("keys: number %d is %d, %s; drop leaves such elements out" % (first + at, keys[at], what))
 
 
 def _cells(chunk, keys, ops, indices, first, groups, drop, nan):
@@ -277,9 +279,16 @@ def _finish_cells(state, ops, indices, options, empty, shape, types):
     return made
 
 
+def groups_of(keys):
+    """How many groups keys of NumPy or Dask want: up to the greatest key. Dask's are computed."""
+    keys = dask.array.asanyarray(keys)
+    return max(0, 1 + int(cured.max(keys, initial=-1))) if keys.dtype.kind in "iu" else 0  # others are refused with the call
+
+
 def _by_key(x, ops, keys, groups, drop, nan, options, split_every):
-    if groups is None:
-        raise TypeError("groups: how many there are must be said: keys are 0 to groups - 1")
+    if groups is None and dask.is_dask_collection(keys):
+        raise TypeError("groups: how many there are must be said where keys are not computed yet: they are 0 to groups - 1")
+    groups = groups_of(keys) if groups is None else groups
     keys = dask.array.asanyarray(keys)
     if keys.ndim != 1 or keys.dtype.kind not in "iu" or x.ndim == 0 or keys.shape[0] != x.shape[0]:
         raise ValueError("keys: an integer for each row is wanted: x has the shape %r, keys %r of %s" % (x.shape, keys.shape, keys.dtype))
@@ -343,16 +352,53 @@ def _checked(x, where, split_every):
     return _masked(x, where)
 
 
+# ---- min_count: the count is one more answer, beside which the others are looked at. ----
+
+def _enough(result, ops, least):
+    """The Result of a whole array; an exception in the place of an answer of too few elements."""
+    return Result({op: counted(op, result._answers[op], result["count"], least) for op in ops})
+
+
+def _enough_of(answers, counts, op, least):
+    answers = counted(op, answers.copy(), counts, least)
+    if isinstance(answers, Exception):
+        raise answers
+    return answers
+
+
+def _least(given):
+    least = operator.index(given) if hasattr(given, "__index__") else None
+    if least is None:
+        raise TypeError("min_count: an integer is wanted, not %r" % type(given))
+    if not 0 <= least < 2**64:
+        raise ValueError("min_count: must be 0 to 2^64 - 1")
+    return least
+
+
+def _with_least(x, ops, axis, least, options):
+    least, ops = _least(least), _names(ops)
+    found = reduce(x, ops if "count" in ops else [*ops, "count"], axis, **options)
+    if not isinstance(found, Result):
+        return dask.delayed(_enough, pure=True)(found, ops, least)
+    return Result({op: dask.array.map_blocks(_enough_of, found[op], found["count"], op, least, dtype=found[op].dtype, meta=found[op]._meta)
+                   for op in ops})
+
+
 def reduce(x, ops, axis=None, *, keepdims=False, dtype=None, ddof=0, nan="propagate", overflow="error", where=None, keys=None,
-           groups=None, drop=False, split_every=16, address=None):
+           groups=None, drop=False, min_count=0, split_every=16, address=None):
     """Answers of `ops` over a dask array: exact, rounded once, the same bits under any chunking.
 
     axis None gives one delayed Result. An axis, or a tuple of them, gives a Result of dask arrays; chunks are joined along it
     first. With keepdims axis None gives such arrays, too. where is a bool array that broadcasts: only these elements count. keys gives each
-    row, an index of the first axis, its group, and there is an array of (groups, ...) for each op. What is wrong with the arguments is
+    row, an index of the first axis, its group, and there is an array of (groups, ...) for each op. Fewer elements than min_count have no
+    answer: NaN, and of integers a ValueError when it is computed. What is wrong with the arguments is
     said here, not when it is computed. Chunks are folded in the worker's own process or, with `address` ("unix:/run/cured/cured.sock", "auto:"), by the daemon
     that a worker finds there. Partials are merged in groups of `split_every`.
     """
+    if min_count:
+        return _with_least(x, ops, axis, min_count, {
+            "keepdims": keepdims, "dtype": dtype, "ddof": ddof, "nan": nan, "overflow": overflow, "where": where, "keys": keys, "groups": groups,
+            "drop": drop, "split_every": split_every, "address": address})
     ops, x = _names(ops), _checked(x, where, split_every)
     options = {}
     if dtype is not None:
