@@ -114,6 +114,17 @@ class Reads(Small):
         self.assertEqual(a.sum(), cured.sum(x))
         self.assertLessEqual(max(math.prod(_blocks.extent_of(box)) for box in x.boxes) * 8, 8192)
 
+    def test_a_chunk_that_is_too_large_is_cut_beside_whole_slices(self):
+        before = _blocks.MOST_BYTES
+        self.addCleanup(lambda: setattr(_blocks, "MOST_BYTES", before))
+        _blocks.MOST_BYTES = 8192
+        a, keys = numpy.arange(100 * 100.0).reshape(100, 100), numpy.arange(100) % 3
+        for ask in (lambda x: cured.sum(x, axis=0), lambda x: cured.sum(x, axis=1), lambda x: cured.sum(x, keys=keys), lambda x: cured.partial(x, "sum", keys=keys).finish("sum").sum):
+            x = Stored(a, (100, 100))
+            self.assert_arrays(ask(a), ask(x))
+            self.assertLessEqual(max(math.prod(_blocks.extent_of(box)) for box in x.boxes) * 8, 8192)
+            self.assertEqual(a.size, sum(math.prod(_blocks.extent_of(box)) for box in x.boxes))
+
     def test_a_search_reads_as_often_as_it_asks(self):
         a = numpy.random.default_rng(7).standard_normal(5000)
         x = Stored(a, (500,))

@@ -4,6 +4,7 @@ array in memory, along axes, under masks, by key, by offsets, in partials and li
 import asyncio
 import doctest
 import itertools
+import math
 import os
 import re
 import sys
@@ -225,8 +226,36 @@ class Along(Small):
             for op in ("prod", "digest", "median"):
                 with self.assertRaisesRegex(ValueError, "axis: the blocks of whole slices along it have more than 2048 bytes"):
                     getattr(cured, op)(x, axis=(0, 1))
-            with self.assertRaisesRegex(ValueError, "keys: the blocks of all rows"):
-                cured.sum(x, keys=numpy.zeros(30, int))
+            self.check(a, ["argmin"], x, make.__name__, keys=numpy.zeros(30, int))  # some columns at a time
+            for op in ("argmin", "argmax"):  # which have no partial by key
+                with self.assertRaisesRegex(ValueError, "keys: the blocks of all rows have more than 2048 bytes, so %s by key" % op):
+                    getattr(cured, op)(make(numpy.ones(300), (100,)), keys=numpy.zeros(300, int))
+
+    def test_rows_by_key_longer_than_memory(self):
+        """Chunks are cut, and rows come in blocks whose partials are merged."""
+        _blocks.MOST_BYTES, _blocks.BLOCK_BYTES = 2048, 1024
+        ops, groups = ["sum", "mean", "min", "var", "count_nan", "norm2", "any"], {"groups": 5}
+        for shape, chunks in (((600,), (600,)), ((300, 4), (300, 4)), ((90, 3, 5), (90, 3, 5)), ((4, 600), (4, 600)), ((30, 17, 8), CHUNKS)):
+            a, b, keys = self.floats(shape), self.integers(shape), self.random.integers(0, 4, shape[0])
+            for x, y in ((self.h5(a, chunks), self.h5(b, chunks)), (self.zarr(a, chunks), self.zarr(b, chunks))):
+                for options in ({}, {"groups": 4}, {"groups": 3, "drop": True}, {"nan": "skip", "ddof": 1}, {"dtype": "f4"}, {"where": a > 0}):
+                    some = ["sum", "mean", "var"] if "dtype" in options else ops
+                    self.check(a, some, x, (shape, options), keys=keys, **options)
+                self.check(b, ["sum", "max", "bit_or", "count"], y, shape, keys=keys)
+                out = numpy.empty((4,) + shape[1:], "f4")
+                self.assertIs(out, cured.sum(x, keys=keys, groups=4, out=out))
+                self.assert_arrays(cured.sum(a, keys=keys, groups=4, dtype="f4"), out)
+                self.assertRaises(ValueError, cured.max, y, keys=keys, **groups)
+                for wrong in ({"keys": keys[1:]}, {"keys": keys, "axis": 1}, {"keys": keys, "groups": 2}, {"keys": keys, "keepdims": True}, {"keys": keys, "initial": 1.0}):
+                    with self.assertRaises((TypeError, ValueError)) as of_array:
+                        cured.sum(a, **wrong)
+                    with self.assertRaisesRegex(type(of_array.exception), str(of_array.exception).partition(":")[0]):
+                        cured.sum(x, **wrong)
+                if math.prod(shape[1:]) * 8 <= 2048:
+                    self.assertEqual(cured.partial(a, ops, keys=keys), cured.partial(x, ops, keys=keys))
+                else:
+                    with self.assertRaisesRegex(ValueError, "keys: a row has more than 2048 bytes"):
+                        cured.partial(x, ops, keys=keys)
 
     def test_a_slice_without_an_answer(self):
         a = self.floats()

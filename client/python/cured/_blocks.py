@@ -19,8 +19,11 @@ def extents(shape, chunks, size, whole=(), in_order=False):
     after the other, are the elements in C order, and the chunks count along the axis alone that is cut."""
     chunks = [max(1, min(c, n)) for c, n in zip(chunks or [1] * len(shape), shape)]
     unit = [max(1, n) if k in whole else 1 if in_order else c for k, (c, n) in enumerate(zip(chunks, shape))]
-    while math.prod(unit) * size > MOST_BYTES and not whole:  # a chunk that is larger than memory should be: it is read in pieces
-        k = max(range(len(unit)), key=unit.__getitem__)
+    to_cut = [k for k in range(len(unit)) if k not in whole]
+    while math.prod(unit) * size > MOST_BYTES:  # a chunk that is larger than memory should be: it is read in pieces
+        k = max(to_cut, key=unit.__getitem__, default=None)
+        if k is None or unit[k] == 1:
+            break
         unit[k] = -(-unit[k] // 2)
     for k in reversed(range(len(shape))):
         others = math.prod(unit) // unit[k] * size

@@ -10,9 +10,9 @@ import operator
 
 import numpy
 
-from . import _cured, _slices
+from . import _blocks, _cured, _slices
 from ._arrow import OnGpu, answer_on_gpu, opened
-from ._blocks import MOST_BYTES, ahead, complete, extents, reader, start_of
+from ._blocks import ahead, complete, extents, reader, start_of
 from ._cured import _is_index, _is_ordered, _is_ranked
 from ._initial import combine
 from ._lists import says_nothing
@@ -283,8 +283,8 @@ def _by_key(call, one, others):
     if keys.shape != shape[:1]:
         raise ValueError("keys: %d of them, the array has %d rows" % (keys.size, math.prod(shape[:1])))
     rows = tuple(range(1, len(shape)))
-    if math.prod(extents(shape, call.store.chunks, size, whole=rows)) * size > MOST_BYTES:
-        raise ValueError("keys: a block of whole rows has more than %d bytes: reduce parts of the columns" % MOST_BYTES)
+    if math.prod(shape[1:]) * size > _blocks.MOST_BYTES:
+        raise ValueError("keys: a row has more than %d bytes: reduce parts of the columns" % _blocks.MOST_BYTES)
     parts = [_cured.partial(numpy.empty((0,) + tuple(shape[1:]), call.store.dtype), call.ops, keys=keys[:0], **options, **call.client)]
     with call.blocks(whole=rows) as some:
         for box, (block, other) in some:
@@ -292,6 +292,13 @@ def _by_key(call, one, others):
             if len(parts) == MERGED_AT_ONCE:
                 parts = [_cured.merge(parts)]
     return _cured.merge(parts)
+
+
+def _merged_by_key(call):
+    """A list of the answers, or an exception in the place of one, by the partials of blocks of rows."""
+    found = _by_key(call, call.one()[0], {}).finish(call.ops, **call.fold)
+    return [answer if isinstance(answer, Exception) else numpy.asarray(answer).reshape((-1,) + call.store.shape[1:])
+            for answer in found._answers.values()]
 
 
 def _block(call):
@@ -364,7 +371,8 @@ def _answers(call):
     if answers is not None:
         return answers
     if call.more:
-        return _slices.by_more(call, axes)
+        answers = _slices.by_more(call, axes)
+        return _merged_by_key(call) if answers is None else answers
     part = axes is not None and len(axes) < call.store.ndim
     types = call.check(part or call.keepdims)
     if part:

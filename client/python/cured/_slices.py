@@ -139,8 +139,16 @@ def _by_answer(call, axes, types):
     return [numpy.expand_dims(whole, axes) if call.keepdims and not isinstance(whole, Exception) else whole for whole in wholes]
 
 
+def _has_partial_by_key(one, ops):
+    try:
+        _cured.partial(one, ops, keys=numpy.zeros(len(one), numpy.int64), groups=1)
+    except (TypeError, ValueError, NotImplementedError):
+        return False
+    return True
+
+
 def by_more(call, axes):
-    """By key or by offsets."""
+    """By key or by offsets. None: all rows are too many for memory, and their ops have partials by key."""
     options = dict(call.more, **({} if axes is None else {"axis": call.axis}), **({"keepdims": True} if call.keepdims else {}))
     shape, size = call.store.shape, call.store.dtype.itemsize
     if "offsets" in options:
@@ -148,8 +156,13 @@ def by_more(call, axes):
     rows = (0,) if shape else ()
     unit = extents(shape, call.store.chunks, size, whole=rows)
     if math.prod(unit) * size > _blocks.MOST_BYTES:
-        raise ValueError("keys: the blocks of all rows have more than %d bytes: reduce parts of the columns, or use cured.dask with groups="
-                         % _blocks.MOST_BYTES)
+        one, second = call.one()
+        nobody = dict(options, keys=numpy.zeros(1, numpy.asarray(options["keys"]).dtype), groups=1)
+        call.ask(one, second, **nobody)  # raises what is wrong with the options
+        if _has_partial_by_key(one, call.ops):
+            return None
+        raise ValueError("keys: the blocks of all rows have more than %d bytes, so %s by key is not answered: reduce parts of the columns, or "
+                         "use cured.dask" % (_blocks.MOST_BYTES, " or ".join(call.ops)))
     return _assembled(call, boxes(shape, unit), lambda box: (slice(None),) + box[1:], lambda answer: answer.shape[:1] + shape[1:], **options)
 
 
