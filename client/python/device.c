@@ -15,6 +15,7 @@ typedef struct device_column {
     uint64_t count;
     cured_dtype dtype;
     cured_mask mask; /* data NULL: there is none */
+    void *bytes;     /* of bools, whose bits the producer has; NULL: there are none */
 } device_column;
 
 static PyTypeObject *column_type;
@@ -46,28 +47,41 @@ static bool refuse(const char *why) {
     return false;
 }
 
-/* A GPU's kernels take one mask, and elements of whole bytes. */
-static bool is_read(const cr_py_column *c, cured_dtype *dtype) {
-    cured_error error;
-    if (c->masks > 1)
-        return refuse(
-            "Arrow array: the batch and its column both have nulls, and on a GPU one bitmap is read: join "
-            "them in the column, or pass a copy on the host");
-    if (cured_dtype_parse(c->type, dtype, &error) == CURED_OK) return true;
+/* A GPU's kernels take one mask. */
+static bool is_read(const cr_py_column *c) {
+    if (c->masks <= 1) return true;
     return refuse(
-        "Arrow array: bool is a bit each, which is not read on a GPU: cast the column to uint8, or pass a "
-        "copy on the host");
+        "Arrow array: the batch and its column both have nulls, and on a GPU one bitmap is read: join "
+        "them in the column, or pass a copy on the host");
+}
+
+/* A GPU's kernels take elements of whole bytes, so bools of a bit each get bytes of their own. */
+static bool spread(device_column *self, const cr_py_column *c) {
+    cured_error error;
+    self->dtype = CURED_BOOL;
+    PyThreadState *thread = PyEval_SaveThread();
+    const cured_status status = cured_cuda_bits(c->data, c->first, c->length, (void *)LEGACY_STREAM, &self->bytes,
+                                                &error); /* NOLINT: a number */
+    PyEval_RestoreThread(thread);
+    if (status != CURED_OK) cr_py_raise(&error);
+    self->data = self->bytes;
+    return status == CURED_OK;
 }
 
 PyObject *cr_py_arrow_device_new(const cr_py_column *c, PyObject *owner) {
-    cured_dtype dtype;
-    device_column *self = is_read(c, &dtype) ? PyObject_New(device_column, column_type) : NULL;
+    cured_error error;
+    device_column *self = is_read(c) ? PyObject_New(device_column, column_type) : NULL;
     if (self == NULL) return NULL;
     self->owner = Py_NewRef(owner);
-    self->dtype = dtype;
     self->count = c->length;
-    self->data = c->data != NULL ? (const char *)c->data + c->first * cured_dtype_size(dtype) : NULL;
+    self->bytes = NULL;
     self->mask = (cured_mask){NULL, c->length, 0, CURED_MASK_BITS, false};
+    if (cured_dtype_parse(c->type, &self->dtype, &error) == CURED_OK) {
+        self->data = c->data != NULL ? (const char *)c->data + c->first * cured_dtype_size(self->dtype) : NULL;
+    } else if (!spread(self, c)) { /* what is no type's name is bits */
+        Py_DECREF((PyObject *)self);
+        return NULL;
+    }
     if (c->masks == 0) return (PyObject *)self;
     self->mask.data = c->mask[0].bits;
     self->mask.first = c->mask[0].first;
@@ -104,11 +118,13 @@ static PyObject *get_masked(PyObject *self, void *closure) {
 
 static PyObject *get_type(PyObject *self, void *closure) {
     (void)closure;
-    return PyUnicode_FromString(cured_dtype_name(((const device_column *)self)->dtype));
+    const cured_dtype dtype = ((const device_column *)self)->dtype;
+    return PyUnicode_FromString(dtype == CURED_BOOL ? "bits" : cured_dtype_name(dtype));
 }
 
 static void column_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
+    cured_cuda_bits_free(((device_column *)self)->bytes, (void *)LEGACY_STREAM); /* NOLINT: a number */
     Py_XDECREF(((device_column *)self)->owner);
     PyObject_Free(self);
     Py_DECREF(type);

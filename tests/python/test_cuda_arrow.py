@@ -80,6 +80,14 @@ class Columns(Arrow):
         self.same(cured.count, a, numpy.ones(N, bool), "all")
         self.same(cured.min, a, numpy.ones(N, bool), "no elements")
 
+    def test_a_bitmap_without_nulls_is_not_read(self):
+        """Where null_count is 0 the bitmap may say what it likes: a GPU's is not looked at."""
+        a, lies = random("f8"), numpy.ones(N, bool)
+        for op in ("sum", "prod", "digest", "median", "std"):
+            self.assertEqual(outcome(lambda: getattr(cured, op)(a)), outcome(lambda: getattr(cured, op)(OfDevice(There(a, lies, nulls=0), 2))), op)
+        batch = Node(None, lies, 5, columns=[There(a, lies, name="x", nulls=0)], length=600, nulls=0)
+        self.assertEqual(outcome(lambda: cured.prod(a[5:605])), outcome(lambda: cured.prod(cured.column(OfDevice(batch, 2), "x"))))
+
     def test_options(self):
         keys, out = numpy.random.default_rng(1).integers(0, 5, N), numpy.zeros((), "f4")
         for mask in (None, mask_of()):
@@ -111,6 +119,53 @@ class Columns(Arrow):
         self.same(lambda x: cured.percentile(x, 7), random("i4"))
         self.assertEqual(outcome(lambda: cured.dot(a, b)), outcome(lambda: cured.dot(OfDevice(There(a), 2), OfDevice(There(b), 2))))
         self.assertEqual(outcome(lambda: cured.sum(a, keys=keys)), outcome(lambda: cured.sum(OfDevice(There(a), 2), keys=OfDevice(There(keys), 2))))
+
+    def test_bools(self):
+        """A bit each, at every place in a byte, and lengths about those that a thread has."""
+        for offset in range(9):
+            for length in (0, 1, 7, 8, 15, 16, 17, 33, 400):
+                for mask in (None, mask_of(offset + length)):
+                    for a in (random("i1", offset + length) > 0, numpy.ones(offset + length, bool)):
+                        self.same(lambda x: cured.reduce(x, "sum,count"), a, mask, (offset, length), offset=offset)
+        for offset in (0, 3):
+            a = random("i2", 70001) > 0
+            self.same(lambda x: cured.reduce(x, WHOLE + ["bit_and", "bit_or", "bit_xor"]), a, None, offset, offset=offset)
+            self.same(lambda x: cured.reduce(x, UNDER), a, mask_of(70001), offset, offset=offset)
+            for op in ("digest", "median", "min", "max", "mean", "any", "all", "std"):
+                self.same(getattr(cured, op), a, None, op, offset=offset)
+        a, keys = random("i2") > 0, numpy.random.default_rng(1).integers(0, 5, N)
+        for mask in (None, mask_of()):
+            for options in ({"axis": 0}, {"axis": -1, "keepdims": True}, {"keys": keys}, {"offsets": [0, 10, 10, 300]}, {"min_count": N}, {"nulls": "error"}):
+                for op in ("sum", "mean", "count", "max"):
+                    there = {name: Tensor(value) if name == "keys" else value for name, value in options.items()}
+                    self.assertEqual(outcome(lambda: getattr(cured, op)(OfArray(Node(a, mask)), **options)),
+                                     outcome(lambda: getattr(cured, op)(OfDevice(There(a, mask), 2), **there)), (op, mask is None, options))
+            nodes = [There(a[:100], None if mask is None else mask[:100]), There(a[97:], None if mask is None else mask[97:], 3)]
+            whole = a if mask is None else numpy.ma.masked_array(a, mask)
+            for op in ("sum", "max", "count"):
+                self.assertEqual(outcome(lambda: getattr(cured, op)(whole)), outcome(lambda: getattr(cured, op)(OfDevices(nodes))), op)
+            self.same(lambda x: cured.partial(x, "sum,count"), a, mask, "partial")
+            self.same(lambda x: dict(cured.describe(x)) if mask is None else 1, a, mask, "describe")
+        self.assertEqual(0, cured.sum(OfDevices([], type_of=Node(a))))
+        batch = OfDevice(Node(None, None, 5, columns=[There(a, name="x")], length=600), 2)
+        self.assertEqual(outcome(lambda: cured.sum(a[5:605])), outcome(lambda: cured.sum(cured.column(batch, 0))))
+        self.assertEqual(outcome(lambda: cured.sum(a, where=a)), outcome(lambda: cured.sum(OfDevice(There(a), 2), where=Tensor(a))))
+
+    def test_memory_of_bools_is_given_back(self):
+        CUDA.cr_double_device_bytes.restype = ctypes.c_uint64
+        a = random("i1", 5000) > 0
+        node = There(a)
+        cured.sum(OfDevice(node, 2))
+        gc.collect()
+        CUDA.cudaDeviceSynchronize()
+        before = CUDA.cr_double_device_bytes()
+        for _ in range(3):
+            cured.sum(OfDevice(node, 2))
+            with self.assertRaises(numpy.AxisError):
+                cured.sum(OfDevice(node, 2), axis=3)
+        gc.collect()
+        CUDA.cudaDeviceSynchronize()
+        self.assertEqual(before, CUDA.cr_double_device_bytes())
 
     def test_batches(self):
         a, b, mask = random("f8"), random("i4"), mask_of()
@@ -201,7 +256,6 @@ class Refused(Arrow):
         def there(missing=None, **more):
             return OfDevice(There(a, missing, **more), 2)
         cases = [("device_type is 7 .number 0., must be 1 .CPU.", lambda: cured.sum(OfDevice(Node(a), 7))),
-                 ("bool is a bit each, which is not read on a GPU: cast the column to uint8", lambda: cured.sum(OfDevice(There(a > 0), 2))),
                  ("under a mask", lambda: cured.prod(there(mask))), ("mask", lambda: cured.median(there(mask))),
                  ("mask", lambda: cured.quantile(there(mask), [0.1, 0.2])), ("digest", lambda: cured.digest(there(mask))),
                  ("where: the mask of a CUDA tensor is a bool tensor", lambda: cured.sum(there(), where=~mask)),

@@ -1,7 +1,7 @@
 /* internal: what the files of libcured-cuda share. enter.c: whose stream, device and context a call is of. room.c: what each stream
  * has. call.c, each.c, list.c: folds. answers.c: answers along
  * an axis. enqueue.c: answers in device memory. segments.c: by offsets.
- * keys.c: by key. quantile.c: by rank. block.c: of a block.
+ * keys.c: by key. quantile.c: by rank. block.c: of a block. bits.c: bools of a bit each.
  *
  * A room is one stream's. Its mutex is held while work is put in the stream, so that the parts of two threads' calls do not mix; a
  * wait holds it only where the room's memory for answers is read.
@@ -226,6 +226,11 @@ cr_status cr_caller_segments(const cr_gpu_segments *segments, void *stream, void
 
 cr_status cr_caller_block(const void *data, cr_dtype dtype, const cr_layout *block, void *stream, uint64_t *digest,
                           cr_error *error);
+
+/* ---- bits.c ---- */
+
+cr_status cr_caller_bits(const void *bits, uint64_t first, uint64_t count, void *stream, void **bytes, cr_error *error);
+void cr_caller_bits_free(void *bytes, void *stream);
 
 /* ---- order.c ---- */
 

@@ -29,6 +29,8 @@ __attribute__((visibility("default"))) const cr_caller_api *cured_cuda_library(v
         .quantile = cr_caller_quantile,
         .order = cr_caller_order,
         .wait = cr_caller_wait,
+        .bits = cr_caller_bits,
+        .bits_free = cr_caller_bits_free,
         .trim = cr_caller_trim,
     };
     snprintf(runtime, sizeof runtime, "%d.%d", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
