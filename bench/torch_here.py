@@ -367,10 +367,13 @@ def state(gib):
     bytes_all = sum(t.numel() * 2 for t in tensors.values())
     largest = max(tensors.values(), key=lambda t: t.numel())
     rate = largest.numel() * 2 / timed(lambda i: cured.max(largest), rounds=15)[0]
-    stats = cured.torch.stats(tensors)
+    stats, digests = cured.torch.stats(tensors), cured.torch.digest(tensors)
     assert stats["t3"].norm2 == cured.norm2(tensors["t3"])
-    tell("stats of %d bf16 tensors, %.1f GB" % (len(tensors), bytes_all / 1e9), read=(bytes_all / rate,) * 3,
-         cured=timed(lambda i: cured.torch.stats(tensors), rounds=5, warm=1))
+    assert all(digests[name] == cured.digest(tensors[name].cpu().view(torch.uint8)) for name in ("t3", "t8", "t%d" % (len(sizes) - 1)))
+    tell("state dict of %d bf16 tensors, %.1f GB" % (len(tensors), bytes_all / 1e9), read=(bytes_all / rate,) * 3,
+         stats=timed(lambda i: cured.torch.stats(tensors), rounds=7, warm=1),
+         digest=timed(lambda i: cured.torch.digest(tensors), rounds=7, warm=1),
+         both=timed(lambda i: (cured.torch.stats(tensors), cured.torch.digest(tensors)), rounds=7, warm=1))
 
 
 def main():
