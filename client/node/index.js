@@ -6,7 +6,7 @@ const { CuredError, bad, badType, kindOf } = require('./errors');
 const { placeOf } = require('./address');
 const { CALL, FINISH, REDUCE, PARTIAL, NO_PARTIAL, optionsOf, product } = require('./options');
 const { Flight, unary, streamed } = require('./flight');
-const { PIECE, Bytes, isBytes, inputOf, feed } = require('./input');
+const { PIECE, Bytes, isBytes, inputOf, feed, letGo } = require('./input');
 const { DTYPES } = require('./values');
 const { cured, OPS, dtypeNumber, askedOf, finishOf, placed, partOf, turned } = require('./request');
 const { Answers, KeyedPartial, isKeyed, resultOf, partialOf, counted } = require('./answers');
@@ -30,6 +30,16 @@ async function secondOf(options, { dtype, count }, flight) {
     if (second.count !== undefined && second.count !== count)
         throw bad(`${name} has ${second.count} elements, the array ${count}: they must be as long`);
     return second.input;
+}
+
+// Whatever a call fails of, its streams are closed.
+async function owning(array, options, call) {
+    try {
+        return await call();
+    } catch (error) {
+        letGo(array, options);
+        throw error;
+    }
 }
 
 class Client {
@@ -110,17 +120,21 @@ class Client {
         });
     }
 
-    async reduce(array, ops, options) {
-        const own = optionsOf(options, REDUCE);
-        const asked = askedOf(ops, own);
-        const { response, answers, shape } = await this.#ask(array, asked, own, () => ({}));
-        return resultOf(asked, response, answers, shape);
+    reduce(array, ops, options) {
+        return owning(array, options, async () => {
+            const own = optionsOf(options, REDUCE);
+            const asked = askedOf(ops, own);
+            const { response, answers, shape } = await this.#ask(array, asked, own, () => ({}));
+            return resultOf(asked, response, answers, shape);
+        });
     }
 
-    async partial(array, ops, options) {
-        const own = optionsOf(options, PARTIAL, NO_PARTIAL);
-        const { response } = await this.#ask(array, askedOf(ops, own), own, (count) => partOf(own, count));
-        return partialOf(response);
+    partial(array, ops, options) {
+        return owning(array, options, async () => {
+            const own = optionsOf(options, PARTIAL, NO_PARTIAL);
+            const { response } = await this.#ask(array, askedOf(ops, own), own, (count) => partOf(own, count));
+            return partialOf(response);
+        });
     }
 
     async #merged(partials, ops, options, partial) {

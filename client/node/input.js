@@ -7,6 +7,7 @@ const { DTYPES, dtypeOf, takes, isValid } = require('./values');
 
 const PIECE = 1 << 20; // bytes of an array in a message; more than that go as a stream
 const TURN = 256 * 1024; // bytes of an array, and then of the second one
+const EMPTY_AT_ONCE = 64; // chunks without elements, after which timers have their turn
 const ARE = 'a typed array, a Buffer, an ArrayBuffer or a DataView';
 
 const isBytes = (array) => ArrayBuffer.isView(array) || isAnyArrayBuffer(array);
@@ -49,7 +50,7 @@ class Bytes {
 // A stream of chunks of one type. An element may lie in two chunks.
 class Chunks {
     constructor(name, stream, flight) {
-        const begin = stream !== null && typeof stream === 'object' ? stream[Symbol.asyncIterator] || stream[Symbol.iterator] : undefined;
+        const begin = iteratorOf(stream);
         if (typeof begin !== 'function') throw badType(`${name} is ${kindOf(stream)}, must be ${ARE}, or a stream of these`);
         if (stream.readableEnded === true || stream.destroyed === true) // no array, and not one of no elements
             throw bad(`${name} is a stream that was read to its end, or destroyed, before: pass one that has its elements`);
@@ -77,7 +78,8 @@ class Chunks {
         this.iterator = this.iterator || this.begin.call(this.stream);
         if (typeof (this.iterator ?? {}).next !== 'function')
             throw badType(`${this.name}: its iterator is ${kindOf(this.iterator)}, must have a method next()`);
-        for (;;) {
+        for (let empty = 1; ; empty++) {
+            if (empty % EMPTY_AT_ONCE === 0) await this.flight.wait(new Promise(setImmediate));
             const step = await this.flight.wait(this.iterator.next());
             if (step === null || typeof step !== 'object')
                 throw badType(`${this.name}: next() of its iterator gave ${kindOf(step)}, must give { value, done }`);
@@ -106,11 +108,26 @@ class Chunks {
 
     // Lets go of a stream that is not read to its end, or not at all. Its next chunk may never come, so this waits for nothing.
     close() {
-        if (this.ended) return;
-        const { stream, iterator } = this;
-        if (typeof stream.destroy === 'function') stream.destroy();
-        else if (iterator !== undefined) (async () => iterator.return && iterator.return())().catch(() => {});
-        else if (typeof stream.cancel === 'function') (async () => stream.cancel())().catch(() => {}); // the body of a fetch
+        if (!this.ended) closeStream(this.stream, this.iterator);
+    }
+}
+
+const iteratorOf = (stream) => (stream !== null && typeof stream === 'object' ? stream[Symbol.asyncIterator] || stream[Symbol.iterator] : undefined);
+
+// iterator: what has read of the stream; undefined: nobody has.
+function closeStream(stream, iterator) {
+    if (typeof stream.destroy === 'function') stream.destroy();
+    else if (iterator !== undefined) (async () => iterator.return && iterator.return())().catch(() => {});
+    else if (typeof stream.cancel === 'function') (async () => stream.cancel())().catch(() => {}); // the body of a fetch
+}
+
+// Lets go of what may be streams of a call that is refused. What they are and throw is nobody's matter any more.
+function letGo(array, options) {
+    for (const given of [() => array, () => options?.second, () => options?.weights]) {
+        try {
+            const stream = given();
+            if (!isBytes(stream) && typeof iteratorOf(stream) === 'function') closeStream(stream);
+        } catch { /* the call has its error */ }
     }
 }
 
@@ -151,4 +168,4 @@ async function feed(write, input, second) {
     if (second && (await second.read(1)) !== undefined) throw bad('second has more elements than the array: they must be as long');
 }
 
-module.exports = { PIECE, Bytes, isBytes, inputOf, feed };
+module.exports = { PIECE, Bytes, isBytes, inputOf, feed, letGo };

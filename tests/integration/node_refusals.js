@@ -279,6 +279,43 @@ async function ends(client) {
     closed.close();
     closed.close();
     await refused(() => closed.sum(a), cured.CuredError, 'the client was closed', 'FAILED_PRECONDITION');
+    await refusedEarly(client, closed);
+    const nothing = new Float32Array(0); // of which an endless row leaves the timers their turns
+    for (const stream of [function* () { for (;;) yield nothing; }, async function* () { for (;;) yield nothing; }]) {
+        await refused(() => client.sum(stream(), { timeoutMs: 50 }), cured.CuredError, '', 'DEADLINE_EXCEEDED');
+        await refused(() => client.sum(stream(), { signal: AbortSignal.timeout(50), dtype: 'f32' }), cured.CuredError, 'aborted', 'CANCELLED');
+    }
+    const few = function* () { for (let i = 0; i < 10000; i++) yield i % 1000 ? nothing : a; };
+    assert.strictEqual(await client.count(few()), 10n * BigInt(a.length));
+}
+
+// A call that is refused before it begins lets go of its streams, as one that fails later does.
+async function refusedEarly(client, closed) {
+    const asks = [
+        (s) => client.sum(s, { nope: 1 }), (s) => client.sum(s, 7), (s) => client.reduce(s, ['summ']), (s) => client.reduce(s, 7), (s) => client.sum(s, { dtype: 'f33' }),
+        (s) => client.sum(s, { ddof: -1 }), (s) => client.sum(s, { timeoutMs: 0 }), (s) => client.sum(s, { signal: AbortSignal.abort() }), (s) => client.quantile(s, { q: 2 }),
+        (s) => client.partial(s, ['sum'], { axis: 0 }), (s) => client.describe(s, { nope: 1 }), (s) => closed.sum(s, { dtype: 'f32' }), (s) => closed.partial(s, ['sum']),
+        (s) => client.dot(a, { second: s, nope: 1 }), (s) => client.dot(a, { second: s, shape: [1] }), (s) => client.average(a, { weights: s, second: a }), (s) => client.dot(7, { second: s }),
+        (s) => client.dot(s, { second: a, dtype: 'f32' }), (s) => client.dot(new Uint8Array(3), { second: s, dtype: 'f32' }), (s) => client.partial(a, ['dot'], { second: s, q: 1 }),
+        (s) => closed.dot(a, { second: s }), (s) => client.dot([a], { second: s }), (s) => client.sum(s, { second: a, dtype: 'f32' }),
+    ];
+    for (const [n, ask] of asks.entries()) {
+        const stream = new Readable({ read() {} });
+        await assert.rejects(ask(stream), `ask ${n}`);
+        assert(stream.destroyed, `ask ${n} left its stream open`);
+        let cancelled = 0;
+        await assert.rejects(ask(new ReadableStream({ cancel() { cancelled++; } })), `ask ${n}`);
+        assert.strictEqual(cancelled, 1, `ask ${n} left its body open`);
+    }
+    let returned = 0;
+    const second = { [Symbol.iterator]: () => ({ next: () => ({ value: new Float64Array(2), done: false }), return: () => { returned++; return {}; } }) };
+    await refused(() => client.dot(new Float32Array(2), { second }), TypeError, 'second is of f64');
+    assert.strictEqual(returned, 1);
+    for (const wrong of [{ destroy() { throw new Error('mine'); }, [Symbol.iterator]() {} }, new Proxy({}, { get() { throw new Error('mine'); } }), { destroy: 7, [Symbol.asyncIterator]() {} }])
+        await assert.rejects(client.sum(wrong, { nope: 1 }), { message: /unknown option/ });
+    const kept = { destroyed: 0, destroy() { this.destroyed++; } }; // no stream
+    await assert.rejects(client.sum(kept, { nope: 1 }), { message: /unknown option/ });
+    assert.strictEqual(kept.destroyed, 0);
 }
 
 // Memory that goes away, or is shared.
