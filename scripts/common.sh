@@ -58,7 +58,8 @@ skipped_in() {
     [ ! -e "$1" ] || awk '/^[0-9]+\/[0-9]+ Test: / { name = $3 }
         /^[.sEFxu]*skipped: / { line = name ": " substr($0, index($0, "skipped: ") + 9); if (!seen[line]++) print line }' "$1"
 }
-# skipped_by_all FILE BUILD...: the lines of FILE (from skipped_in) whose tests did not run in any of these builds either.
+# skipped_by_all FILE BUILD...: the lines of FILE (from skipped_in) whose tests did not run in any of these builds either. A part of a test
+# counts by itself, and a block of a document ("docs/GRPC.md:54") with whichever test ran its document.
 skipped_by_all() {
     local file=$1 build ran=()
     shift
@@ -66,8 +67,14 @@ skipped_by_all() {
         [ ! -e "$build/skipped" ] || ran+=("$build/Testing/Temporary/LastTest.log" "$build/skipped")
     done
     awk -F ': ' -v file="$file" '
-        function key() { return $2 ~ /^[A-Za-z_]+( \(|\.)[A-Za-z_]/ ? $1 ": " $2 : $1 }
-        FILENAME ~ /LastTest.log$/ { if (/^[0-9]+\/[0-9]+ Test: /) runs[substr($0, index($0, "Test: ") + 6)]++; next }
-        FILENAME == file { if (runs[$1] <= lacks[key()]) print; next }
+        function is_block() { return $2 ~ /^[A-Za-z0-9_.\/-]+\.md:[0-9]+$/ }
+        function key() { return is_block() ? $2 : $2 ~ /^[A-Za-z_]+( \(|\.)[A-Za-z_]/ ? $1 ": " $2 : $1 }
+        function what() { return is_block() ? substr($2, 1, match($2, /:[0-9]+$/) - 1) : $1 }
+        FILENAME ~ /LastTest.log$/ {
+            if (/^[0-9]+\/[0-9]+ Test: /) runs[substr($0, index($0, "Test: ") + 6)]++
+            if (/\.md: [0-9]+ blocks run$/) runs[$1]++
+            next
+        }
+        FILENAME == file { if (runs[what()] <= lacks[key()] && !(is_block() && told[$2]++)) print; next }
         { lacks[key()]++ }' "${ran[@]}" "$file"
 }

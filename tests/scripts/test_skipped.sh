@@ -53,5 +53,19 @@ log one <<'LOG'
 users|skipped: Users.test_c: no IPv6
 LOG
 skipped_by_all user/skipped one | head -n 1 | expect "a part" "silent: no reason to speak of"
+# A block of a document ran where any test ran its document, and did not leave that block out. It is told once.
+log user <<'LOG'
+docs|skipped: docs/GRPC.md:54: not all of it is here: type node\ndocs/GRPC.md: 1 blocks run\nskipped: docs/RECIPES.md:85: not all of it is here: type go\nskipped: docs/TEXT.md:9: no awk
+docs_clients|skipped: docs/GRPC.md:54: not all of it is here: type node\nskipped: docs/RECIPES.md:85: not all of it is here: type go
+LOG
+log one <<'LOG'
+docs_clients|docs/GRPC.md: 5 blocks run\nskipped: docs/RECIPES.md:85: not all of it is here: type go\ndocs/RECIPES.md: 4 blocks run
+LOG
+skipped_by_all user/skipped one | expect "blocks of documents" "docs: docs/RECIPES.md:85: not all of it is here: type go
+docs: docs/TEXT.md:9: no awk"
+log other <<'LOG'
+docs|docs/TEXT.md: no block ran, because it failed\ndocs/RECIPES.md: 9 blocks run
+LOG
+skipped_by_all user/skipped one other | expect "blocks that another build ran" "docs: docs/TEXT.md:9: no awk"
 [ -z "$(skipped_in nowhere)" ] || fail "tests of no log"
 echo "skipped tests are told, with their reasons"
