@@ -26,11 +26,32 @@ as_root() {
         fail "this needs root, and there is no sudo; run as root: $*"
     fi
 }
-# for_this_machine: sets preset_here. Kernels take minutes to compile: only where there is a GPU to run them, and only for that one.
+# for_this_machine [tests]: sets preset_here. Kernels take minutes to compile: only where there is a GPU to run them, and only for that
+# one. For tests there is PTX, too, which the test gpu_ptx runs.
 for_this_machine() {
     preset_here=release
     have nvcc || return 0
-    if nvidia-smi -L >/dev/null 2>&1; then export CUDAARCHS=${CUDAARCHS:-native}; else preset_here=cpu-only; fi
+    if ! nvidia-smi -L >/dev/null 2>&1; then
+        preset_here=cpu-only
+    elif [ "${1:-}" = tests ]; then
+        export CUDAARCHS=${CUDAARCHS:-$(chips_and_ptx)}
+    else
+        export CUDAARCHS=${CUDAARCHS:-native}
+    fi
+}
+# chips_and_ptx: native code for each GPU of this machine, and PTX that all of them run; "native" where a tool does not know a chip.
+chips_and_ptx() {
+    local chips chip known list=
+    known=" $(nvcc --list-gpu-code 2>/dev/null | tr '\n' ' ')"
+    chips=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d ' .' | sort -nu) || chips=unknown
+    for chip in $chips; do
+        case $known in *" sm_$chip "*) list="$list$chip-real;" ;; *) list= && break ;; esac
+    done
+    case $list in
+    '') echo native ;;
+    *';'*';'*) echo "$list${list%%-*}-virtual" ;;
+    *) echo "${list%%-*}" ;;
+    esac
 }
 # ccache_conf CACHE SOURCE: a configuration with which builds of the same files in several places share their objects.
 ccache_conf() {

@@ -82,6 +82,41 @@ class Toolkit(unittest.TestCase):
             self.assertIn(f"sm_{chip}", install)
 
 
+class ThisMachine(unittest.TestCase):
+    """What scripts/test compiles for: native code of each GPU here, and the PTX that gpu_ptx runs by; scripts/quickstart wants no PTX."""
+
+    def chosen(self, asked, capabilities, knows=NEW, query=True, gpus=True, environment=None, cache=None):
+        with tempfile.TemporaryDirectory() as folder:
+            programs = {"nvcc": f"for chip in {knows}; do echo sm_$chip; done",
+                        "nvidia-smi": "[ \"$1\" != -L ] || exit %d\n%s" % (not gpus, "printf '%s\\n' " + capabilities if query else "echo Field is not valid; exit 2")}
+            for name, body in programs.items():
+                path = os.path.join(folder, name)
+                with open(path, "w", encoding="utf-8") as f:
+                    f.write("#!/bin/sh\n" + body + "\n")
+                os.chmod(path, stat.S_IRWXU)
+            env = {key: value for key, value in os.environ.items() if key != "CUDAARCHS"}
+            env.update(environment or {}, PATH=folder + os.pathsep + os.environ["PATH"])
+            done = subprocess.run(["bash", "-euc", ". %s/scripts/common.sh; for_this_machine %s; echo $preset_here ${CUDAARCHS-none}" % (ROOT, asked)],
+                                  capture_output=True, text=True, check=False, timeout=60, env=env)
+            self.assertEqual((0, ""), (done.returncode, done.stderr))
+            return done.stdout.strip()
+
+    def test_chips(self):
+        for capabilities, knows, wanted in (("9.0", NEW, "90"), ("9.0 9.0", NEW, "90"), ("12.0", NEW, "120"), ("12.0 8.0 9.0", NEW, "80-real;90-real;120-real;80-virtual"),
+                                            ("12.1", OLD, "native"), ("9.0 12.1", OLD, "native"), ("'[N/A]'", NEW, "native")):
+            self.assertEqual("release " + wanted, self.chosen("tests", capabilities, knows), capabilities)
+            if wanted != "native":  # cmake takes it
+                code, said = Toolkit.configure(self, "13.0", NEW, wanted)
+                self.assertEqual(0, code, said)
+                self.assertIn("chips: " + wanted, said)
+
+    def test_otherwise(self):
+        self.assertEqual("release native", self.chosen("", "9.0"))
+        self.assertEqual("release native", self.chosen("tests", "", query=False))
+        self.assertEqual("cpu-only none", self.chosen("tests", "9.0", gpus=False))
+        self.assertEqual("release 80-real", self.chosen("tests", "9.0", environment={"CUDAARCHS": "80-real"}))
+
+
 if __name__ == "__main__":
     if not shutil.which("cmake"):
         print("skipped: no cmake")
