@@ -210,15 +210,21 @@ def graphs():
     t, out = torch.randn(1 << 18, device="cuda"), torch.zeros((), device="cuda")
     cured.sum(t, out=out)
     torch.cuda.synchronize()
-    graph, bare = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+    graph, bare, least, one = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph(), torch.zeros(1, device="cuda")
     with torch.cuda.graph(graph):
         cured.sum(t, out=out)
     with torch.cuda.graph(bare):
         torch.sum(t, dim=0, out=out)
+    with torch.cuda.graph(least):
+        one.add_(1)
     t.normal_()
     graph.replay()
     assert out.item() == torch.tensor(cured.sum(t, dtype="f4")).item()
-    tell("a graph of sum, out=, 1 MiB, replayed", torch=on_gpu(lambda i: bare.replay()), cured=on_gpu(lambda i: graph.replay()))
+    tell("a graph of sum, out=, 1 MiB, replayed", torch=on_gpu(lambda i: bare.replay()), cured=on_gpu(lambda i: graph.replay()),
+         of_one_element=on_gpu(lambda i: least.replay()))
+    tell("the host's time of a replay", torch=timed(lambda i: bare.replay(), lambda i: torch.cuda.synchronize()),
+         cured=timed(lambda i: graph.replay(), lambda i: torch.cuda.synchronize()),
+         of_one_element=timed(lambda i: least.replay(), lambda i: torch.cuda.synchronize()))
 
 
 def read(tensors):
@@ -229,14 +235,14 @@ def read(tensors):
 
 def norms():
     for dtype in (torch.bfloat16, torch.float32):
-        for total in (743, 225):
+        for total in (743, 225, 1.2):  # the last: what a call costs beside its bytes
             weights = torch.rand(300, generator=torch.Generator().manual_seed(1)) ** 3 + 0.01
             sizes = (weights / weights.sum() * total * 1e6 / dtype.itemsize / 2).long() * 2
             tensors = [torch.randn(int(n), device="cuda").to(dtype) for n in sizes]
             flat = torch.cat(tensors)
             assert cured.reduce(tensors, "norm2").norm2 == cured.norm2(flat)
             del flat
-            tell("norm2 of 300 %s, %d MB" % (str(dtype)[6:], total), read=read(tensors),
+            tell("norm2 of 300 %s, %g MB" % (str(dtype)[6:], total), read=read(tensors),
                  cured=timed(lambda i: cured.reduce(tensors, "norm2"), rounds=30),
                  total_norm=timed(lambda i: cured.torch.total_norm(tensors).item(), rounds=30),
                  foreach_norm=timed(lambda i: torch.linalg.vector_norm(torch.stack(torch._foreach_norm(tensors))).item(), rounds=20),
