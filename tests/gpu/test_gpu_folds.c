@@ -227,6 +227,30 @@ static void windows(uint64_t n, uint64_t offset) {
     }
 }
 
+/* Squares of 16-bit floats, of which a thread's may be one float64: elements that lie as far apart as that takes, or further, next to zeros;
+ * the largest of the array's second half are as large as a window takes, or one beyond. Each block has two tiles and more, of which the
+ * first places its window. */
+static void squares(cr_dtype dtype, uint64_t offset) {
+    const uint64_t n =
+        UINT64_C(5) * 4096 * CR_GPU_BLOCKS_PER_SM * cr_cuda.info(run.on.gpu)->multiprocessors + 1 + options.seed % 64;
+    const int bits = dtype == CR_F16 ? 10 : 7, top_field = dtype == CR_F16 ? 30 : 254;
+    static const int fields[2][6] = {{1, 3, 15, 20, 26, 30}, {1, 20, 100, 127, 200, 254}};
+    for (size_t i = 0; i < 6; i++) {
+        for (int apart = 10; apart < 20; apart++) {
+            const int top = fields[dtype == CR_BF16][i], more = top + (apart + (int)i) % 5;
+            const int later = more < top_field ? more : top_field, low = top > apart ? top - apart : 0;
+            uint16_t *x = (uint16_t *)(run.on.host + offset);
+            for (uint64_t k = 0; k < n; k++) {
+                const int field = k % 29 == 3 ? low : k < n / 2 ? top : later;
+                x[k] = (uint16_t)(field << bits | (k % 29 == 3 ? 1 : (1 << bits) - 1) | (k / 97 % 5 == 0) << 15);
+                if (apart % 2 == 0 && k % 31 == 0) x[k] = (uint16_t)((k % 62 == 0) << 15);
+            }
+            copy_over(offset + 2 * n);
+            compare(dtype, CR_FAM_SUMSQ, 0, n, offset, DATA_BITS);
+        }
+    }
+}
+
 /* Sums of 16-bit floats by float32: where each anchor holds the most that it may, of either sign, and of the least. */
 static void narrow_sums(cr_dtype dtype) {
     static const uint16_t halves[][2] = {{0x7bff, 0x7bff}, {0xfbff, 0xfbff}, {0x7bff, 0xfbff}, /* 65504 */
@@ -312,6 +336,8 @@ int main(int argc, char **argv) {
         if (options.only == UINT64_MAX) without_each((cr_dtype)t);
         if (options.only == UINT64_MAX && (t == CR_F16 || t == CR_BF16) && options.families & CR_FAM_SUM)
             narrow_sums((cr_dtype)t);
+        if (options.only == UINT64_MAX && (t == CR_F16 || t == CR_BF16) && options.families & CR_FAM_SUMSQ)
+            squares((cr_dtype)t, 2 * (options.seed % 2));
         printf("%-5s %6llu cases, %llu wrong, %llu without a kernel\n", cr_dtype_name((cr_dtype)t),
                (unsigned long long)(run.cases - before), (unsigned long long)(run.wrong - wrong),
                (unsigned long long)(run.lacking - lacking));

@@ -21,6 +21,7 @@ PAGE = os.path.join(HERE, "..", "..", "docs", "CHIPS.md")
 CODES = (80, 90, 100, 120)
 WALK, BURST, STRIPS = ("_Z7cr_walkI12cr_float_sumI{}Li{}ELi4ELi4EEEv12cr_fold_args", "_Z18cr_burst_float_sumI{}Li4ELb1ELb0EEv13cr_burst_args",
                        "_Z14cr_axis_stripsIL8cr_dtype{}ELb0EEv12cr_axis_args")
+SQUARES = "_Z7cr_walkI13cr_square_sumI{}EEv12cr_fold_args"
 NARROW = "../walk/narrow"
 # name of a row: unit, kernel, bytes of a turn of its loop, bytes of an element, and float64 instructions and conversions for each: what
 # adds up all elements of a turn has as many of each at least. None of both: it has none at all.
@@ -30,8 +31,8 @@ KERNELS = {
     "sum f16": ("sums_halves", WALK.format("6cr_f16", 0), 64, 2, 1, 0),
     "sum f64": ("sums_floats", WALK.format("6cr_f64", 0), 64, 8, 4, 0),
     "sumsq f32": ("sums_floats", WALK.format("6cr_f32", 2), 64, 4, 4, 1),
-    "sumsq bf16": ("sums_halves", WALK.format("7cr_bf16", 2), 64, 2, 4, 1),
-    "sumsq f16": ("sums_halves", WALK.format("6cr_f16", 2), 64, 2, 5, 0),
+    "sumsq bf16": ("sums_halves", SQUARES.format("7cr_bf16"), 64, 2, 1, 1),
+    "sumsq f16": ("sums_halves", SQUARES.format("6cr_f16"), 64, 2, 1, 1),
     "sumsq f64": ("sums_floats", WALK.format("6cr_f64", 2), 64, 8, 10, 0),
     "sum f32, up to 66 MiB": ("sums_floats", BURST.format("6cr_f32"), 64, 4, 0, 1),
     "sum f16, second way": (NARROW, "_Z7cr_walkI13cr_narrow_f16Ev12cr_fold_args", 64, 2, 0, 0),
