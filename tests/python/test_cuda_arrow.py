@@ -261,7 +261,7 @@ class Refused(Arrow):
                  ("where: the mask of a CUDA tensor is a bool tensor", lambda: cured.sum(there(), where=~mask)),
                  ("where: the array has a mask of its own", lambda: cured.sum(there(mask), where=Tensor(~mask))),
                  ("no position", lambda: cured.partial(there(mask), "sum", first=0)),
-                 ("initial", lambda: cured.sum(there(), initial=1)), ("nulls: the array has %d missing elements" % mask.sum(), lambda: cured.sum(there(mask), nulls="error")),
+                 ("initial", lambda: cured.sum(there(), initial=1)), ("nulls: the array has missing elements, %d of them; nulls=.skip. leaves them out" % mask.sum(), lambda: cured.sum(there(mask), nulls="error")),
                  ("client: an Arrow array on a GPU is answered in this process", lambda: client.sum(there())),
                  ("client: an Arrow array on a GPU", lambda: cured.sum(there(), client=client)),
                  ("lies on a GPU", lambda: cured.sum(OfArray(Node(a)), where=OfDevice(There(random("u1")), 2))),

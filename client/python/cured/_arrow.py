@@ -232,7 +232,7 @@ def answer_on_gpu(function, on_gpu, client, options):
     if nulls == "error":
         missing = sum(column.size - _cured.count(column) for column in on_gpu.columns if column.masked)
         if missing:
-            raise ValueError("nulls: the array has %d missing elements; nulls='skip' leaves them out" % missing)
+            raise ValueError("nulls: the array has missing elements, %d of them; nulls='skip' leaves them out" % missing)
     for name in BESIDE:
         beside = opened(options.get(name))
         if isinstance(beside, OnGpu):
