@@ -15,13 +15,13 @@ enum {
     BURST = 16,
     PARAMETERS = 512, /* bytes that the second kernel takes, about as many as a fold's */
     COPIED = 8192,
-    MEMORY_TYPE = 2,        /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE */
-    DEVICE_ORDINAL = 9,     /* … DEVICE_ORDINAL */
-    IS_MANAGED = 8,         /* … IS_MANAGED */
-    PARAMETERS_AT = 1,      /* CU_LAUNCH_PARAM_BUFFER_POINTER */
-    PARAMETERS_OF = 2,      /* CU_LAUNCH_PARAM_BUFFER_SIZE */
-    EARLY = 6,              /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
-    CAPTURE_THREAD = 1,     /* CU_STREAM_CAPTURE_MODE_THREAD_LOCAL */
+    MEMORY_TYPE = 2,    /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE */
+    DEVICE_ORDINAL = 9, /* … DEVICE_ORDINAL */
+    IS_MANAGED = 8,     /* … IS_MANAGED */
+    PARAMETERS_AT = 1,  /* CU_LAUNCH_PARAM_BUFFER_POINTER */
+    PARAMETERS_OF = 2,  /* CU_LAUNCH_PARAM_BUFFER_SIZE */
+    EARLY = 6,          /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
+    CAPTURE_THREAD = 1, /* CU_STREAM_CAPTURE_MODE_THREAD_LOCAL */
     NOT_READY = 600,
 };
 
@@ -47,12 +47,14 @@ static const char ptx[] =
 
 static struct {
     int (*load)(void **, const void *), (*function)(void **, void *, const char *);
-    int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+    int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                  void **);
     int (*launch_config)(const config *, void *, void **, void **);
     int (*attribute)(void *, int, unsigned long long), (*attributes)(unsigned, int *, void **, unsigned long long);
     int (*capturing)(void *, int *), (*current)(void **), (*number)(void *, unsigned long long *);
     int (*event)(void **, unsigned), (*record)(void *, void *), (*query)(void *), (*wait)(void *);
-    int (*copy)(unsigned long long, const void *, size_t, void *), (*set)(unsigned long long, unsigned char, size_t, void *);
+    int (*copy)(unsigned long long, const void *, size_t, void *),
+        (*set)(unsigned long long, unsigned char, size_t, void *);
     int (*stream)(void **, unsigned), (*begin)(void *, int), (*end)(void *, void **);
     int (*instantiate)(void **, void *, unsigned long long), (*replay)(void *, void *);
 } driver;
@@ -153,7 +155,8 @@ static int call_replay(void) { return driver.replay(b.graphs[0], NULL); }
 static int call_replay_two(void) { return driver.replay(b.graphs[1], NULL); }
 static int wait_idle(void) {
     int answer;
-    while ((answer = driver.query(NULL)) == NOT_READY) {}
+    while ((answer = driver.query(NULL)) == NOT_READY) {
+    }
     return answer;
 }
 static int call_seen(void) {
