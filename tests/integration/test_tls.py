@@ -139,6 +139,37 @@ class Loopback(TlsTest):
         self.assertEqual(0, ran.returncode, ran.stderr)
         self.assertTrue((np.load(out) == array.astype("f8").sum(1)).all())
 
+    def test_partials_by_key(self):
+        """In many parts, which come while rows still go: by the library's TLS, through a tunnel and by gRPC the bytes of a call in the process."""
+        rng = np.random.default_rng(random.getrandbits(32))
+        rows, groups = rng.standard_normal((200000, 2)), 60000
+        keys = rng.integers(0, groups, len(rows)).astype("u4")
+        paths = [os.path.join(self.folder, name) for name in ("rows.npy", "keys.npy", "part.crp")]
+        np.save(paths[0], rows)
+        np.save(paths[1], keys)
+
+        def written(address):
+            ran = self.run_client("reduce", paths[0], "--ops", "sum,count_nan", "--keys", paths[1], "--groups", str(groups), "--partial", "--output", paths[2],
+                                  address=address, env={"CURED_TLS_CA": self.ca.certificate})
+            self.assertEqual((0, ""), (ran.returncode, ran.stdout), ran.stderr)
+            with open(paths[2], "rb") as f:
+                return f.read()
+        wanted = written("embedded:")
+        self.assertGreater(len(wanted), 1 << 22)
+        self.assertTrue(wanted.startswith(b"CK"))
+        for address in (None, "tls:127.0.0.1:%d" % self.port, self.tunnel().address, self.unix):
+            self.assertTrue(wanted == written(address), address)
+
+        def chunks():
+            yield pb.ReduceChunk(head=pb.ReduceRequest(dtype=pb.DTYPE_F64, ops=[pb.OP_SUM, pb.OP_COUNT_NAN], partial=True, unplaced=True, keys=pb.Keys(
+                stream=True, count=len(keys), dtype=pb.DTYPE_U32, groups=groups, columns=2)))
+            for data in (keys.tobytes(), rows.tobytes()):
+                for at in range(0, len(data), 1 << 20):
+                    yield pb.ReduceChunk(data=data[at:at + (1 << 20)])
+        parts = [answer.part for answer in self.channel().ReduceStream(chunks(), timeout=60) if answer.WhichOneof("answer") == "part"]
+        self.assertGreater(len(parts), 1)
+        self.assertTrue(wanted == b"".join(part.values for part in parts))
+
     def test_cured_client_trusts_nobody_else(self):
         other = Authority(self.folder, "third").certificate
         for more, word in ((("--tls-ca", other), "not trusted"), ((), "not trusted")):
