@@ -128,6 +128,10 @@ void cr_double_capability(int major, int minor) {
     the.major = major;
     the.minor = minor;
 }
+void cr_double_ratio(int ratio) {
+    guard lock(the.mutex);
+    the.ratio = ratio;
+}
 void cr_double_free_at_once(bool at_once) {
     guard lock(the.mutex);
     the.free_at_once = at_once;

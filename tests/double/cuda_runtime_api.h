@@ -111,6 +111,7 @@ enum cudaDeviceAttr {
     cudaDevAttrComputeCapabilityMajor = 75,
     cudaDevAttrComputeCapabilityMinor = 76,
     cudaDevAttrManagedMemory = 83,
+    cudaDevAttrSingleToDoublePrecisionPerfRatio = 87,
     cudaDevAttrConcurrentManagedAccess = 89,
     cudaDevAttrCanUseHostPointerForRegisteredMem = 91,
     cudaDevAttrMemoryPoolsSupported = 115

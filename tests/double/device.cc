@@ -165,6 +165,9 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
         case cudaDevAttrComputeCapabilityMinor:
             *value = the.minor;
             return cudaSuccess;
+        case cudaDevAttrSingleToDoublePrecisionPerfRatio:
+            *value = the.ratio;
+            return cudaSuccess;
         case cudaDevAttrUnifiedAddressing:
         case cudaDevAttrManagedMemory:
         case cudaDevAttrConcurrentManagedAccess:

@@ -56,6 +56,8 @@ CR_DOUBLE_CONTROL void cr_double_driver(int version);
 CR_DOUBLE_CONTROL void cr_double_devices(int count);
 /* What compute capability the devices say that they have. At the start 9.0. */
 CR_DOUBLE_CONTROL void cr_double_capability(int major, int minor);
+/* How many times as fast as their float64 the devices say that their float32 is. At the start 2. */
+CR_DOUBLE_CONTROL void cr_double_ratio(int ratio);
 /* Whether cudaFree() and cudaFreeHost() take memory away without waiting for the device, which CUDA does not promise. At the start
  * they wait, as CUDA does. */
 CR_DOUBLE_CONTROL void cr_double_free_at_once(bool at_once);

@@ -152,7 +152,7 @@ struct state {
     std::map<std::string, uint64_t> calls;
     cr_double_counts counts = {};
     std::vector<context *> contexts; /* two for each device: the primary one, and one of the program's */
-    int devices = 2, driver = 13000, major = 9, minor = 0, process = 0;
+    int devices = 2, driver = 13000, major = 9, minor = 0, ratio = 2, process = 0;
     bool free_at_once = false, helping = false;
     std::deque<std::function<void()>> endings; /* for the helping thread */
     unsigned under_way = 0;                    /* of them, those that are not over */

@@ -57,6 +57,58 @@ static void fold_with(uint64_t seed) {
     ck_assert(counts.late_writes == 0 && counts.stale == 0 && counts.live_blocks == 0 && counts.streams == 0);
 }
 
+/* The partial of one sum on a device, which is asked once. */
+static void sum_on(uint32_t ordinal, cr_dtype dtype, cr_partial *partial) {
+    const cr_gpu_api *api = cured_cuda_library()->gpu;
+    const size_t bytes = COUNT * (dtype == CR_F64   ? sizeof(double)
+                                  : dtype == CR_F32 ? sizeof(float)
+                                                    : sizeof(uint16_t));
+    cr_gpu *gpu;
+    cr_gpu_stream *stream;
+    cr_error error;
+    void *pinned, *device;
+    ck_assert_int_eq(api->open(ordinal, &gpu, &error), CR_OK);
+    ck_assert_int_eq(api->stream_open(gpu, 1, &stream, &error), CR_OK);
+    ck_assert_int_eq(api->host_alloc(gpu, bytes, &pinned, &error), CR_OK);
+    ck_assert_int_eq(api->device_alloc(gpu, bytes, &device, &error), CR_OK);
+    for (int i = 0; i < COUNT; i++) {
+        if (dtype == CR_F64) ((double *)pinned)[i] = (i % 1000 - 300) / 3.0;
+        if (dtype == CR_F32) ((float *)pinned)[i] = (float)(i % 1000 - 300) / 3.0f;
+        if (dtype == CR_F16) ((uint16_t *)pinned)[i] = (uint16_t)(i % 31000);
+    }
+    const cr_gpu_fold fold = {dtype, CR_FAM_SUM, device, COUNT, 0, 0};
+    ck_assert_int_eq(api->copy(stream, device, pinned, bytes, &error), CR_OK);
+    ck_assert_int_eq(api->fold(stream, &fold, 1, 0, &error), CR_OK);
+    wait_for(api, stream);
+    *partial = *api->result(stream, 0);
+    api->stream_close(stream);
+    api->device_free(gpu, device);
+    api->host_free(gpu, pinned);
+    api->close(gpu);
+}
+
+/* One device's float64 is fast, the other's slow: their sums go by ways of their own, and are the same. */
+START_TEST(sums_where_float64_is_slow) {
+    static const struct {
+        cr_dtype dtype;
+        size_t limbs;
+    } floats[] = {{CR_F16, CR_F16_LIMBS}, {CR_F32, CR_F32_LIMBS}, {CR_F64, CR_F64_LIMBS}};
+    cr_partial fast, slow;
+    size_t limbs = 0;
+    for (size_t i = 0; i < sizeof floats / sizeof floats[0]; i++) {
+        cr_double_ratio(2);
+        sum_on(0, floats[i].dtype, &fast);
+        cr_double_ratio(64);
+        sum_on(1, floats[i].dtype, &slow);
+        const int64_t *sum = fast.sums[CR_AT_SUM].limbs;
+        ck_assert_mem_eq(sum, slow.sums[CR_AT_SUM].limbs, floats[i].limbs * sizeof *sum);
+        for (size_t at = 0; at < floats[i].limbs; at++) limbs += sum[at] != 0;
+        ck_assert_uint_eq(cr_double_calls("cudaDeviceGetAttribute"), 2);
+    }
+    ck_assert_uint_gt(limbs, 3); /* they are not sums of nothing */
+}
+END_TEST
+
 START_TEST(folds_run_late) {
     for (uint64_t seed = 0; seed < 6; seed++) fold_with(seed);
 }
@@ -71,5 +123,6 @@ END_TEST
 
 CR_CHECK_MAIN("double/kernels") {
     tcase_add_test(tc, folds_run_late);
+    tcase_add_test(tc, sums_where_float64_is_slow);
     tcase_add_test(tc, the_library_says_what_it_is);
 }

@@ -218,7 +218,7 @@ static void windows(uint64_t n, uint64_t offset) {
             const int top = fields[i], later = top + 3 < 254 ? top + 3 : 254, low = top > apart ? top - apart : 0;
             uint16_t *x = (uint16_t *)(run.on.host + offset);
             for (uint64_t k = 0; k < n; k++) {
-                const int field = k % 7 == 3 ? low : k < n / 2 ? top : later;
+                const int field = k % 97 == 3 ? low : k < n / 2 ? top : later;
                 x[k] = (uint16_t)(field << 7 | (k % 7 == 3 ? 1 : 127) | (k / 97 % 5 == 0) << 15);
             }
             copy_over(offset + 2 * n);
@@ -249,6 +249,51 @@ static void squares(cr_dtype dtype, uint64_t offset) {
             compare(dtype, CR_FAM_SUMSQ, 0, n, offset, DATA_BITS);
         }
     }
+}
+
+/* Elements of 32 and 64 bits whose exponents lie as far apart as a window of the second ways takes, or one further; with zeros, and
+ * significands of all ones and of all zeros. */
+static void wide_windows(cr_dtype dtype, uint64_t n) {
+    static const int at[] = {0, 1, 26, 27, 28, 29, 60, 127, 200, 224, 225, 226, 252, 253, 254};
+    const bool wide = dtype == CR_F64;
+    const unsigned mantissa = wide ? 52 : 23, size = wide ? 8 : 4;
+    const uint64_t ones = ((uint64_t)1 << mantissa) - 1, offset = size * (options.seed % 4),
+                   full[] = {ones, ones >> 21, (uint64_t)1 << 31 & ones}; /* of 64 bits: words of all signs */
+    for (size_t i = 0; i < 2 * sizeof at / sizeof at[0]; i++) {
+        const size_t of = i / 2;
+        const int top = !wide ? at[of] : i % 2 == 0 ? at[of] : 2046 - 254 + at[of]; /* both ends of the exponents */
+        if (!wide && i % 2 != 0) continue;
+        for (int apart = 24; apart < 31; apart++) {
+            const int most = wide ? 2046 : 254, later = top + 3 < most ? top + 3 : most,
+                      low = top > apart ? top - apart : 0;
+            uint8_t *x = run.on.host + offset;
+            for (uint64_t k = 0; k < n; k++) {
+                const int field = k % 7 == 3 ? low : k < n / 2 ? top : later;
+                const uint64_t significand = k % 97 == 3 ? 1 : full[apart % 3];
+                uint64_t bits = (uint64_t)field << mantissa | significand;
+                if (k / 970 % 5 == 0) bits |= (uint64_t)1 << (8 * size - 1);
+                if (apart % 2 != 0 && k % 13 == 0) bits &= (uint64_t)1 << (8 * size - 1);
+                memcpy(x + k * size, &bits, size); /* little-endian, as GPUs' hosts are */
+            }
+            copy_over(offset + size * n);
+            compare(dtype, CR_FAM_SUM, 0, n, offset, DATA_BITS);
+        }
+    }
+}
+
+/* Sums of 32 and 64 bits by integers. */
+static void second_sums(cr_dtype dtype) {
+    static const uint64_t lengths[] = {1, 5, 2047, 70001, 270000};
+    cr_fast_switch_off(UINT64_C(1) << CR_FAST_GPU_FLOAT64);
+    run.without = cr_fast_name(CR_FAST_GPU_FLOAT64);
+    for (int kind = 0; kind < DATA_KINDS; kind++) {
+        const uint64_t n = lengths[options.few ? kind % 4 : 3 + kind % 2] - (uint64_t)(kind % 4 > 1 ? kind : 0);
+        again(dtype, CR_FAM_SUM, n, 4 * (uint64_t)(kind % 5), (enum cr_data_kind)kind);
+        several(dtype, CR_FAM_SUM, n, 8 * (uint64_t)(kind % 2), (enum cr_data_kind)kind);
+    }
+    wide_windows(dtype, (options.few ? 3001 : 40001) + options.seed % 64);
+    cr_fast_switch_off(0);
+    run.without = NULL;
 }
 
 /* Sums of 16-bit floats by float32: where each anchor holds the most that it may, of either sign, and of the least. */
@@ -338,6 +383,8 @@ int main(int argc, char **argv) {
             narrow_sums((cr_dtype)t);
         if (options.only == UINT64_MAX && (t == CR_F16 || t == CR_BF16) && options.families & CR_FAM_SUMSQ)
             squares((cr_dtype)t, 2 * (options.seed % 2));
+        if (options.only == UINT64_MAX && (t == CR_F32 || t == CR_F64) && options.families & CR_FAM_SUM)
+            second_sums((cr_dtype)t);
         printf("%-5s %6llu cases, %llu wrong, %llu without a kernel\n", cr_dtype_name((cr_dtype)t),
                (unsigned long long)(run.cases - before), (unsigned long long)(run.wrong - wrong),
                (unsigned long long)(run.lacking - lacking));

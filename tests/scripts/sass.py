@@ -184,12 +184,15 @@ class Flow:
                             work += self.before[block]
         return dict(found)
 
-    def ways(self, head, body):
-        """Ways once round a loop, of which loops in it are taken once: {(float64 instructions, conversions, bytes loaded): the shortest}."""
-        best, done = {head: {(0, 0, 0): (0, None)}}, {}
+    def ways(self, head, body, also=()):
+        """Ways once round a loop, of which loops in it are taken once: {(float64 instructions, conversions, bytes loaded): the shortest}; with
+        names in `also` a fourth number says how many instructions of these names are on the way."""
+        begin = (0, 0, 0, 0) if also else (0, 0, 0)
+        best, done = {head: {begin: (0, None)}}, {}
         for at in sorted(body, key=self.rank.get):
             code = self.blocks[at]
             here = (sum(one.name in ADDS64 for one in code), sum(one.name in CONVERTS64 for one in code), sum(one.bytes for one in code))
+            here += (sum(one.name in also for one in code),) if also else ()
             for sofar, (length, way) in best.get(at, {}).items():
                 key, new = tuple(map(sum, zip(sofar, here))), (length + sum(one.name != "NOP" for one in code), (at, way))
                 for to in self.next[at]:
@@ -210,12 +213,14 @@ class Flow:
             way = way[1]
         return [one for at in reversed(blocks) for one in self.blocks[at]]
 
-    def cheapest(self, adds, converts, loads):
-        """The shortest way round any loop that has so many float64 instructions, conversions and bytes, without its NOPs; if 0 and 0 are
-        asked for, no more of these. None: there is none."""
+    def cheapest(self, adds, converts, loads, also=(), many=0):
+        """The shortest way round any loop that has so many float64 instructions, conversions and bytes, and so many instructions of the names
+        in `also`, without its NOPs; if 0 and 0 are asked for, no more of these. None: there is none."""
         found, none = None, adds + converts == 0
         for head, body in self.loops().items():
-            for (a, c, b), way in self.ways(head, body).items():
+            for (a, c, b, *others), way in self.ways(head, body, also).items():
+                if also and others[0] < many:
+                    continue
                 way = [one for one in way if one.name != "NOP"]
                 if a >= adds and c >= converts and b >= loads and not (none and a + c) and (found is None or len(way) < len(found)):
                     found = way

@@ -22,9 +22,10 @@ CODES = (80, 90, 100, 120)
 WALK, BURST, STRIPS = ("_Z7cr_walkI12cr_float_sumI{}Li{}ELi4ELi4EEEv12cr_fold_args", "_Z18cr_burst_float_sumI{}Li4ELb1ELb0EEv13cr_burst_args",
                        "_Z14cr_axis_stripsIL8cr_dtype{}ELb0EEv12cr_axis_args")
 SQUARES = "_Z7cr_walkI13cr_square_sumI{}EEv12cr_fold_args"
-NARROW = "../walk/narrow"
+NARROW, SECOND_WAYS = "../walk/narrow", "../walk/second"
 # name of a row: unit, kernel, bytes of a turn of its loop, bytes of an element, and float64 instructions and conversions for each: what
-# adds up all elements of a turn has as many of each at least. None of both: it has none at all.
+# adds up all elements of a turn has as many of each at least. None of both: it has none at all; then the name of an instruction and how
+# many of it an element takes.
 KERNELS = {
     "sum f32": ("sums_floats", WALK.format("6cr_f32", 0), 64, 4, 1, 1),
     "sum bf16": ("sums_halves", WALK.format("7cr_bf16", 0), 64, 2, 1, 0),
@@ -35,8 +36,10 @@ KERNELS = {
     "sumsq f16": ("sums_halves", SQUARES.format("6cr_f16"), 64, 2, 1, 1),
     "sumsq f64": ("sums_floats", WALK.format("6cr_f64", 2), 64, 8, 10, 0),
     "sum f32, up to 66 MiB": ("sums_floats", BURST.format("6cr_f32"), 64, 4, 0, 1),
-    "sum f16, second way": (NARROW, "_Z7cr_walkI13cr_narrow_f16Ev12cr_fold_args", 64, 2, 0, 0),
-    "sum bf16, second way": (NARROW, "_Z7cr_walkI14cr_narrow_bf16Ev12cr_fold_args", 64, 2, 0, 0),
+    "sum f16, second way": (NARROW, "_Z7cr_walkI13cr_narrow_f16Ev12cr_fold_args", 64, 2, 0, 0, "FADD", 4),
+    "sum bf16, second way": (NARROW, "_Z7cr_walkI14cr_narrow_bf16Ev12cr_fold_args", 64, 2, 0, 0, "FADD", 4),
+    "sum f32, second way": (SECOND_WAYS, "_Z7cr_walkI9cr_secondI6cr_f32EEv12cr_fold_args", 64, 4, 0, 0, "IMAD.WIDE", 1),
+    "sum f64, second way": (SECOND_WAYS, "_Z7cr_walkI9cr_secondI6cr_f64EEv12cr_fold_args", 64, 8, 0, 0, "IMAD.WIDE", 2),
     "sum bf16, up to 66 MiB": ("sums_halves", BURST.format("7cr_bf16"), 64, 2, 1, 0),
     "sum f64, up to 66 MiB": ("sums_floats", BURST.format("6cr_f64"), 64, 8, 4, 0),
     "rows f32": ("axis_floats", STRIPS.format(12), 128, 4, 1, 1),
@@ -44,10 +47,12 @@ KERNELS = {
     "rows f64": ("axis_floats", STRIPS.format(13), 128, 8, 4, 0),
 }
 SHARED = ("sum f32", "sum bf16", "sum f16", "sum f64", "sumsq f32", "sumsq bf16", "sumsq f64")  # columns of the table of shares
+# Their loops have no float64 instruction at all, not even where elements fit no window.
+NONE_AT_ALL = ("sum f16, second way", "sum f64, second way")
 MOST_BYTES = 30 << 20                                          # of the library with all chips
 ISSUED = 0.7                                                   # of what can be issued: an allowance
-SECOND = ((4, 11.0), (2, "sum bf16, second way"), (2, "sum f16, second way"), (8, 23.0))  # of f32, bf16, f16, f64 without float64: bytes, and instructions
-                                                               # planned for an element, or the row that has them
+# The second ways, of f32, bf16, f16 and f64: bytes of an element, and the row that has their instructions.
+SECOND = ((4, "sum f32, second way"), (2, "sum bf16, second way"), (2, "sum f16, second way"), (8, "sum f64, second way"))
 
 
 def tables(text):
@@ -76,19 +81,17 @@ def numbers(text):
 
 def count(objects, name, code):
     """The cell of a kernel's row; None: this build has no such code."""
-    _, kernel, turn, size, adds, converts = KERNELS[name]
+    _, kernel, turn, size, adds, converts, *also = KERNELS[name]
     found = objects.get((code, kernel))
     if found is None:
         return None
     flow = sass.Flow(found)
-    if name == "sum f16, second way" and any(one.name in sass.FLOAT64 for body in flow.loops().values() for at in body for one in flow.blocks[at]):
+    if name in NONE_AT_ALL and any(one.name in sass.FLOAT64 for body in flow.loops().values() for at in body for one in flow.blocks[at]):
         return "float64"
     elements = turn // size
-    way = flow.cheapest(int(adds * elements), int(converts * elements), turn)
+    way = flow.cheapest(int(adds * elements), int(converts * elements), turn, also[:1], sum(also[1:]) * elements)
     if way is None:
         return "rolled"
-    if "narrow" in kernel and sum(one.name == "FADD" for one in way) < 4 * elements:
-        return "skips some"  # two anchors of float32 take four for each
     of = [sum(one.name in names for one in way) / elements for names in (sass.ADDS64, sass.CONVERTS64)]
     return cell(*of, len(way) / elements)
 
@@ -123,8 +126,7 @@ def shares(made, rate_of):
             counted = numbers(row_of[name][codes[rate[0]]])
             row.append(share(rate, KERNELS[name][3], counted) if counted else "?")
         for size, planned in SECOND:
-            if isinstance(planned, str):
-                planned = numbers(row_of[planned][codes[rate[0]]])[2]
+            planned = numbers(row_of[planned][codes[rate[0]]])[2]
             fits = ISSUED * rate[3] * size / rate[1]
             row.append(f"{fits:.1f}: {min(1, fits / planned):.2f}")
         yield row

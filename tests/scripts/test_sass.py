@@ -164,6 +164,9 @@ class Decoding(unittest.TestCase):
             self.assertIsNone(flow.cheapest(1, 0, 32))
             self.assertIsNone(flow.cheapest(10, 0, 16))
             self.assertIsNone(flow.cheapest(1, 1, 16))
+            self.assertEqual(9, sum(one.name in sass.ADDS64 for one in flow.cheapest(1, 0, 16, ("DADD",), 8)))
+            self.assertEqual(3, sum(one.name in sass.ADDS64 for one in flow.cheapest(1, 0, 16, ("DADD",), 1)))
+            self.assertIsNone(flow.cheapest(1, 0, 16, ("DADD",), 9))
             self.assertEqual("NOP", code[-1].name)  # which fills a kernel's last line
             self.assertEqual([False, True], sorted({one.name == "EXIT" for one in code}))
 

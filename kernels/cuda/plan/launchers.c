@@ -7,6 +7,7 @@
 #include "kernels/core/limbs.h"
 #include "kernels/cuda/instance/product.h"
 #include "kernels/cuda/plan/burst_float.h"
+#include "kernels/cuda/plan/float64.h"
 #include "kernels/cuda/plan/list.h"
 
 /* What rows of fold.def are named for. */
@@ -52,9 +53,16 @@ enum kind {
 #undef CR_FOLD_SAME
 #undef CR_FOLD_AS
 
-/* walk/narrow.cu */
+/* Second ways, without float64: walk/narrow.cu, second.cu. */
 int cr_launch_narrow_sum_f16(const cr_fold_args *args, void *stream);
 int cr_launch_narrow_sum_bf16(const cr_fold_args *args, void *stream);
+int cr_launch_second_sum_f32(const cr_fold_args *args, void *stream);
+int cr_launch_second_sum_f64(const cr_fold_args *args, void *stream);
+
+static const cr_fold_launcher second_sums[CR_DTYPE_INPUTS + 1] = {[CR_F16] = cr_launch_narrow_sum_f16,
+                                                                  [CR_BF16] = cr_launch_narrow_sum_bf16,
+                                                                  [CR_F32] = cr_launch_second_sum_f32,
+                                                                  [CR_F64] = cr_launch_second_sum_f64};
 
 static const cr_fold_launcher kernels[KINDS][CR_DTYPE_INPUTS + 1] = {
 #define CR_FOLD(unit, kind, dtype, ...) [kind][dtype] = cr_launch_##kind##_##dtype,
@@ -73,14 +81,6 @@ static enum kind extrema_kind(uint32_t wants) {
     return extrema;
 }
 
-static cr_fold_launcher sum_launcher(cr_dtype dtype) {
-    if (!cr_fast_on(CR_FAST_GPU_FLOAT64)) {
-        if (dtype == CR_F16) return cr_launch_narrow_sum_f16;
-        if (dtype == CR_BF16) return cr_launch_narrow_sum_bf16;
-    }
-    return kernels[sum][dtype];
-}
-
 /* The kernel of a family alone; NULL: there is none. */
 static cr_fold_launcher launcher_of(uint32_t family, cr_dtype dtype, uint32_t wants) {
     switch (cr_family_of(family)) {
@@ -95,7 +95,7 @@ static cr_fold_launcher launcher_of(uint32_t family, cr_dtype dtype, uint32_t wa
         case CR_FAMILY_PROD:
             return kernels[prod][dtype];
         case CR_FAMILY_SUM:
-            return sum_launcher(dtype);
+            return kernels[sum][dtype];
         case CR_FAMILY_SUMABS:
             return kernels[sumabs][dtype];
         case CR_FAMILY_SUMSQ:
@@ -191,6 +191,7 @@ cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, uint32_t wants, c
     for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
         if (!(families & family)) continue;
         cr_fold_launcher launcher = launcher_of(family, dtype, wants);
+        if (family == CR_FAM_SUM && second_sums[dtype] != NULL && cr_float64_is_slow()) launcher = second_sums[dtype];
         if (launcher == NULL) {
             return cr_fail(error, CR_UNIMPLEMENTED,
                            "ops: the GPU has no kernel for %s of %s: reduce a copy in host memory",

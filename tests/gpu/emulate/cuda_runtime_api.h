@@ -13,7 +13,12 @@ typedef enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaE
 typedef void *cudaStream_t;
 typedef void *cudaEvent_t;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
-enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaDevAttrMultiProcessorCount = 16 };
+enum {
+    cudaStreamNonBlocking = 1,
+    cudaEventDisableTiming = 2,
+    cudaDevAttrMultiProcessorCount = 16,
+    cudaDevAttrSingleToDoublePrecisionPerfRatio = 87
+};
 
 static inline cudaError_t cudaMalloc(void **memory, size_t bytes) {
     *memory = aligned_alloc(256, (bytes + 255) / 256 * 256);
@@ -66,6 +71,8 @@ extern "C" {
 #endif
 extern int cr_emulated_device;
 cudaError_t cr_emulated_code(struct cudaFuncAttributes *found);
+/* What a device says that it has; NULL: 1 of everything. */
+extern cudaError_t (*cr_emulated_attribute)(int *value, int attribute, int device);
 /* Graphs, and whether a stream is idle: a test that wants them has its own. */
 cudaError_t cudaStreamQuery(cudaStream_t stream);
 typedef void *cudaGraph_t, *cudaGraphExec_t;
@@ -89,7 +96,7 @@ static inline cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *found
 }
 /* A very small GPU, so that short arrays already give every block several rounds. */
 static inline cudaError_t cudaDeviceGetAttribute(int *value, int attribute, int device) {
-    (void)attribute, (void)device;
+    if (cr_emulated_attribute != NULL) return cr_emulated_attribute(value, attribute, device);
     *value = 1;
     return cudaSuccess;
 }

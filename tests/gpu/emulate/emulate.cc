@@ -45,6 +45,7 @@ static int run_at_once(void *, unsigned blocks, unsigned threads, std::function<
 cr_emulated_taker *cr_emulated_take = run_at_once;
 
 int cr_emulated_device;
+cudaError_t (*cr_emulated_attribute)(int *value, int attribute, int device);
 cudaError_t cr_emulated_code(cudaFuncAttributes *found) {
     *found = {80, 80};
     return cudaSuccess;
