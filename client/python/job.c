@@ -17,6 +17,11 @@ enum {
     SIGNALS_MS = 20, /* how often Ctrl-C is looked for; it promises 50 ms */
 };
 
+/* A file of which the daemon cannot be given the descriptor, or that is no plain elements, is read here. */
+static bool is_read_here(const cr_py_input *in, const cured_conn *conn) {
+    return in->kind == CR_PY_FILE && (cr_py_source_wanted(in) || !cured_passes_fd(conn));
+}
+
 static cured_status start_stream(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, cured_conn *conn,
                                  const cured_options *options, cured_error *error) {
     uint64_t bytes = plan->mask != NULL ? CURED_UNKNOWN_LENGTH : plan->count * r->input.size;
@@ -29,7 +34,7 @@ static cured_status start_stream(cr_py_job *job, cr_py_request *r, const cr_py_p
     }
     const cr_strided array = cr_py_plan_array(&r->input);
     cr_walk_begin(&job->walk, plan, &array);
-    if (cr_py_source_wanted(&r->input)) {
+    if (is_read_here(&r->input, conn)) {
         job->source = cr_py_source_begin(&r->input, plan->count, error);
         if (job->source == NULL) return error->code;
     }
@@ -65,7 +70,7 @@ static cured_status start(cr_py_job *job, cr_py_request *r, const cr_py_plan *pl
     if (region != NULL)
         return cured_region_reduce(region, r->input.dtype, r->ops, r->op_count, offset, plan->count, options,
                                    &job->call, error);
-    if (r->input.kind == CR_PY_FILE && !cr_py_source_wanted(&r->input))
+    if (r->input.kind == CR_PY_FILE && !is_read_here(&r->input, conn))
         return cured_reduce_fd(conn, r->input.dtype, r->ops, r->op_count, r->input.file.fd, r->input.file.offset,
                                plan->count, options, &job->call, error);
     if (plan->mask == NULL && !job->has_extra && r->input.kind == CR_PY_HOST) {

@@ -10,6 +10,7 @@ import zipfile
 
 import numpy
 from support import PACKAGE, Case, cured
+from cured_daemon import Daemon
 
 
 class Files(Case):
@@ -328,6 +329,54 @@ class Orders(Files):
         path = self.path(npy((2,)) + bytes(8) + b"more")
         with self.assertRaisesRegex(ValueError, "has 140 bytes, its header and shape want 136"):
             cured.file(path)
+
+
+class OverTcp(Files):
+    """A daemon that no descriptor reaches is sent the bytes."""
+
+    def test_every_kind(self):
+        daemon = Daemon(self.folder.name, listen=["tcp:127.0.0.1:0"])
+        self.addCleanup(daemon.stop)
+        client = cured.Client(daemon.address)
+        self.addCleanup(client.close)
+        for shape in ((5, 7, 3), (300, 70, 40), (0, 3, 2), ()):
+            for dtype in ("<f4", ">i8", "?"):
+                a = (numpy.random.default_rng(3).standard_normal(shape) * 9).astype(dtype)
+                a = numpy.asarray(a)
+                for name, save in (("c.npy", lambda f: numpy.save(f, a)), ("f.npy", lambda f: numpy.save(f, a.T)), ("s.npz", lambda f: numpy.savez(f, x=a)),
+                                   ("z.npz", lambda f: numpy.savez_compressed(f, x=a))):
+                    path = self.path(None, name)
+                    save(path)
+                    f, b = cured.file(path + ":x" if name.endswith("z") else path), a.T if name == "f.npy" else a
+                    for ask in (lambda x, **o: cured.sum(x, **o), lambda x, **o: cured.digest(x, **o), lambda x, **o: cured.argmax(x, **o), lambda x, **o: cured.median(x, **o),
+                                lambda x, **o: cured.mean(x, axis=0, **o), lambda x, **o: cured.max(x, axis=-1, keepdims=True, **o), lambda x, **o: cured.count(x, min_count=1, **o),
+                                lambda x, **o: cured.partial(x, "sum,argmin,count", **o), lambda x, **o: cured.sum(x, keys=numpy.zeros(b.shape[:1], int), groups=2, **o),
+                                lambda x, **o: cured.sum(x, where=numpy.ones(b.shape, bool), **o)):
+                        wanted, got = self.outcome(lambda: ask(b)), self.outcome(lambda: ask(f, client=client))
+                        if isinstance(got, str) and "not with keys of a file" not in got:
+                            self.assertEqual(type(wanted), type(got), (got, name, shape, dtype))
+                        elif not isinstance(got, str):
+                            (self.assertEqual if isinstance(wanted, cured.Partial) else self.assert_arrays)(wanted, got)
+        x = numpy.arange(700000, dtype="f8")
+        path = self.path(x.tobytes(), "raw.bin")
+        f = cured.file(path, dtype="f64")
+        self.assertEqual(x.sum(), client.sum(f))
+        self.assert_arrays(cured.sum(x, offsets=[0, 9, 700000]), client.sum(f, offsets=[0, 9, 700000]))
+
+        async def ask():
+            async with cured.AsyncClient(daemon.address) as c:
+                return await c.reduce(f, "sum,max")
+        self.assertEqual({"sum": x.sum(), "max": 699999.0}, dict(asyncio.run(ask())))
+        os.truncate(path, 8000)
+        with self.assertRaisesRegex(cured.Error, "it was cut while it was read"):
+            client.sum(f)
+        self.assertEqual(6, client.sum(b"\1\2\3"))
+
+    def outcome(self, call):
+        try:
+            return call()
+        except (TypeError, ValueError) as error:
+            return str(error)
 
 
 if __name__ == "__main__":

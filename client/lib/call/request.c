@@ -212,7 +212,8 @@ static cr_status set_asked(cured_call *call, const cured_options *o, cr_error *e
                        "asked: it goes with the op median alone, of whole arrays, and without partial");
     if (call->calls->local == NULL)
         return cr_fail(error, CR_UNIMPLEMENTED,
-                       "asked: a daemon counts for no search; a connection to \"embedded:\" does, in this process");
+                       "asked: a daemon counts for no search, such as medians and quantiles of arrays in parts; a "
+                       "connection to \"embedded:\" does, in this process");
     call->ranked->counts_only = true;
     cr_status status = cr_quantile_unpack(&call->ranked->asked, o->asked->data, o->asked->bytes, error);
     if (status != CR_OK || call->ranked->asked.dtype == (cr_dtype)r->dtype) return status;
