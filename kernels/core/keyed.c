@@ -83,11 +83,11 @@ cr_status cr_keyed_put(cr_keyed_writer *w, uint64_t cell, const cr_share *share,
     return CR_OK;
 }
 
-static cr_status put_bytes(cr_keyed_writer *w, const cr_keyed_cell *cell, cr_error *error) {
-    const cr_status status = need(w, CELL_HEAD_BYTES + cell->bytes, error);
+cr_status cr_keyed_put_bytes(cr_keyed_writer *w, uint64_t cell, const uint8_t *share, uint64_t bytes, cr_error *error) {
+    const cr_status status = need(w, CELL_HEAD_BYTES + bytes, error);
     if (status != CR_OK) return status;
-    memcpy(w->bytes + w->length + CELL_HEAD_BYTES, cell->share, (size_t)cell->bytes);
-    close_cell(w, cell->number, cell->bytes);
+    memcpy(w->bytes + w->length + CELL_HEAD_BYTES, share, (size_t)bytes);
+    close_cell(w, cell, bytes);
     return CR_OK;
 }
 
@@ -214,23 +214,7 @@ cr_status cr_keyed_check(const uint8_t *in, size_t length, cr_keyed *of, uint64_
 
 /* ---- merging ---- */
 
-/* A cell of one of the parts. */
-typedef struct entry {
-    cr_keyed_cell cell;
-    size_t part;
-} entry;
-
-typedef struct merging {
-    cr_share sum, next;
-} merging;
-
-static int compare(const void *a, const void *b) {
-    const entry *x = a, *y = b;
-    if (x->cell.number != y->cell.number) return x->cell.number < y->cell.number ? -1 : 1;
-    return x->part < y->part ? -1 : x->part > y->part;
-}
-
-static cr_status check_alike(const cr_keyed *a, const cr_keyed *b, cr_error *error) {
+cr_status cr_keyed_alike(const cr_keyed *a, const cr_keyed *b, cr_error *error) {
     if (a->dtype != b->dtype)
         return cr_fail(error, CR_INVALID_ARGUMENT, "partial: one is of %s, another of %s", cr_dtype_name(a->dtype),
                        cr_dtype_name(b->dtype));
@@ -242,78 +226,6 @@ static cr_status check_alike(const cr_keyed *a, const cr_keyed *b, cr_error *err
     if (a->columns == b->columns) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT, "partial: one has rows of %" PRIu64 " columns, another of %" PRIu64,
                    a->columns, b->columns);
-}
-
-/* All cells of all parts, each part's rising; the caller frees them. */
-static cr_status list_cells(const cr_keyed_bytes *parts, size_t count, cr_keyed *of, entry **list, uint64_t *cells,
-                            size_t *which, cr_error *error) {
-    cr_status status = CR_OK;
-    cr_keyed_reader r;
-    uint64_t total = 0, at = 0;
-    for (*which = 0; *which < count; ++*which) {
-        status = cr_keyed_open(&r, parts[*which].data, parts[*which].length, error);
-        if (status == CR_OK && *which == 0) *of = r.of;
-        if (status == CR_OK) status = check_alike(of, &r.of, error);
-        if (status != CR_OK) return status;
-        total += r.of.cells; /* each takes some bytes of memory that is there */
-    }
-    *cells = total;
-    *which = 0;
-    *list = total < SIZE_MAX / sizeof **list ? malloc((size_t)(total + 1) * sizeof **list) : NULL;
-    if (*list == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
-    for (; *which < count; ++*which) {
-        status = cr_keyed_open(&r, parts[*which].data, parts[*which].length, error);
-        entry next = {.part = *which};
-        while (status == CR_OK && (status = cr_keyed_next(&r, &next.cell, error)) == CR_OK && next.cell.share != NULL)
-            if (at < total) (*list)[at++] = next; /* no more, even if the bytes changed meanwhile */
-        if (status != CR_OK) return status;
-    }
-    *cells = at;
-    return CR_OK;
-}
-
-/* Puts the cell of entries[0 … n), which are of one number. */
-static cr_status merge_cell(cr_keyed_writer *w, const entry *entries, uint64_t n, merging *m, size_t *which,
-                            cr_error *error) {
-    cr_status status = CR_OK;
-    for (uint64_t i = 0; i < n && status == CR_OK; i++) {
-        *which = entries[i].part;
-        status = cr_keyed_share(&w->of, &entries[i].cell, i == 0 ? &m->sum : &m->next, error);
-        if (status == CR_OK && i != 0) status = cr_share_merge(&m->sum, &m->next, error);
-    }
-    if (status != CR_OK) return status;
-    return n == 1 ? put_bytes(w, &entries[0].cell, error) : cr_keyed_put(w, entries[0].cell.number, &m->sum, error);
-}
-
-static cr_status merge_list(const cr_keyed *of, const entry *list, uint64_t cells, cr_keyed_writer *w, size_t *which,
-                            cr_error *error) {
-    merging *m = malloc(sizeof *m);
-    cr_status status =
-        m != NULL ? cr_keyed_begin(w, of, error) : cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
-    for (uint64_t at = 0, n; at < cells && status == CR_OK; at += n) {
-        for (n = 1; at + n < cells && list[at + n].cell.number == list[at].cell.number;) n++;
-        status = merge_cell(w, list + at, n, m, which, error);
-    }
-    free(m);
-    return status;
-}
-
-cr_status cr_keyed_merge(const cr_keyed_bytes *parts, size_t count, uint8_t **out, uint64_t *length, size_t *which,
-                         cr_error *error) {
-    entry *list = NULL;
-    uint64_t cells;
-    cr_keyed of;
-    cr_keyed_writer w = {.bytes = NULL};
-    *out = NULL;
-    cr_status status = list_cells(parts, count, &of, &list, &cells, which, error);
-    if (status == CR_OK) qsort(list, (size_t)cells, sizeof *list, compare);
-    if (status == CR_OK) status = merge_list(&of, list, cells, &w, which, error);
-    free(list);
-    if (status == CR_OK)
-        *out = cr_keyed_end(&w, length);
-    else
-        cr_keyed_drop(&w);
-    return status;
 }
 
 /* ---- answers ---- */
@@ -330,63 +242,81 @@ cr_status cr_keyed_answers(const cr_keyed *of, const uint32_t *ops, uint32_t op_
     return CR_OK;
 }
 
-typedef struct finishing {
-    const uint32_t *ops;
-    uint32_t op_count;
-    cr_finish_opts share[CR_KEYED_MAX_OPS];
+struct cr_keyed_finisher {
+    cr_keyed_reader r;
+    cr_keyed_cell next;
+    uint64_t at; /* the next answer */
+    uint32_t ops[CR_KEYED_MAX_OPS], op_count;
+    cr_finish_opts finish[CR_KEYED_MAX_OPS];
     size_t size[CR_KEYED_MAX_OPS];
-    void *const *out;
-    uint8_t *const *statuses;
-} finishing;
+    cr_partial none;
+    cr_share share;
+};
 
-/* Answers [first, first + count), which are all those of p. */
-static cr_status store(const finishing *f, const cr_partial *p, uint64_t first, uint64_t count, cr_error *error) {
-    for (uint32_t k = 0; k < f->op_count && count != 0; k++) {
-        const size_t size = f->size[k];
-        uint8_t *to = (uint8_t *)f->out[k] + first * size, *status = NULL;
-        if (f->statuses != NULL) {
-            status = f->statuses[k] + first;
-            *status = CR_OK;
-        }
-        if (cr_axis_store_or(p, (cr_op)f->ops[k], &f->share[k], first, to, status, error) != CR_OK) return error->code;
-        for (uint64_t i = 1; i < count; i++) memcpy(to + i * size, to, size);
-        if (status != NULL && count > 1) memset(status, *status, (size_t)count);
+cr_status cr_keyed_finisher_new(const uint8_t *in, size_t length, const uint32_t *ops, uint32_t op_count,
+                                const cr_finish_opts *opts, cr_keyed_finisher **finisher, cr_error *error) {
+    cr_keyed_finisher *f = malloc(sizeof *f);
+    *finisher = NULL;
+    if (f == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
+    cr_status status = cr_keyed_open(&f->r, in, length, error);
+    if (status == CR_OK) status = cr_keyed_answers(&f->r.of, ops, op_count, error);
+    if (status == CR_OK) status = cr_keyed_next(&f->r, &f->next, error);
+    if (status != CR_OK) {
+        free(f);
+        return status;
     }
+    f->at = 0;
+    f->op_count = op_count;
+    for (uint32_t k = 0; k < op_count; k++) {
+        f->ops[k] = ops[k];
+        f->finish[k] = cr_finish_share((cr_op)ops[k], f->r.of.dtype, opts, NULL);
+        f->size[k] = cr_dtype_size(cr_axis_dtype((cr_op)ops[k], f->r.of.dtype, &f->finish[k]));
+    }
+    cr_partial_init(&f->none, f->r.of.dtype, f->r.of.families);
+    *finisher = f;
     return CR_OK;
 }
 
-static cr_status finish(const finishing *f, cr_keyed_reader *r, cr_share *share, cr_error *error) {
-    const uint64_t all = r->of.groups * r->of.columns;
-    cr_keyed_cell cell;
-    cr_partial none;
+/* The next count answers, which are all those of p. */
+static cr_status store(cr_keyed_finisher *f, const cr_partial *p, uint64_t count, uint64_t base, void *const out[],
+                       uint8_t *const statuses[], cr_error *error) {
+    for (uint32_t k = 0; k < f->op_count && count != 0; k++) {
+        const size_t size = f->size[k];
+        uint8_t *to = (uint8_t *)out[k] + (f->at - base) * size, *status = NULL;
+        if (statuses != NULL) {
+            status = statuses[k] + (f->at - base);
+            *status = CR_OK;
+        }
+        if (cr_axis_store_or(p, (cr_op)f->ops[k], &f->finish[k], f->at, to, status, error) != CR_OK) return error->code;
+        for (uint64_t i = 1; i < count; i++) memcpy(to + i * size, to, size);
+        if (status != NULL && count > 1) memset(status, *status, (size_t)count);
+    }
+    f->at += count;
+    return CR_OK;
+}
+
+cr_status cr_keyed_finish_next(cr_keyed_finisher *f, uint64_t count, void *const out[], uint8_t *const statuses[],
+                               cr_error *error) {
+    const uint64_t base = f->at, end = base + count;
     cr_status status = CR_OK;
-    cr_partial_init(&none, r->of.dtype, r->of.families);
-    for (uint64_t at = 0; status == CR_OK; at = cell.number + 1) {
-        status = cr_keyed_next(r, &cell, error);
-        if (status != CR_OK) return status;
-        if (cell.share == NULL) return store(f, &none, at, all - at, error);
-        status = cr_keyed_share(&r->of, &cell, share, error);
-        if (status == CR_OK) status = store(f, &none, at, cell.number - at, error);
-        if (status == CR_OK) status = store(f, &share->partial, cell.number, 1, error);
+    while (status == CR_OK && f->at < end) {
+        const bool has = f->next.share != NULL && f->next.number < end;
+        status = store(f, &f->none, (has ? f->next.number : end) - f->at, base, out, statuses, error);
+        if (status != CR_OK || !has) continue;
+        status = cr_keyed_share(&f->r.of, &f->next, &f->share, error);
+        if (status == CR_OK) status = store(f, &f->share.partial, 1, base, out, statuses, error);
+        if (status == CR_OK) status = cr_keyed_next(&f->r, &f->next, error);
     }
     return status;
 }
 
 cr_status cr_keyed_finish(const uint8_t *in, size_t length, const uint32_t *ops, uint32_t op_count,
                           const cr_finish_opts *opts, void *const out[], uint8_t *const statuses[], cr_error *error) {
-    cr_keyed_reader r;
-    finishing f = {.ops = ops, .op_count = op_count, .out = out, .statuses = statuses};
-    cr_status status = cr_keyed_open(&r, in, length, error);
-    if (status == CR_OK) status = cr_keyed_answers(&r.of, ops, op_count, error);
+    cr_keyed_finisher *f;
+    cr_status status = cr_keyed_finisher_new(in, length, ops, op_count, opts, &f, error);
     if (status != CR_OK) return status;
-    for (uint32_t k = 0; k < op_count; k++) {
-        f.share[k] = cr_finish_share((cr_op)ops[k], r.of.dtype, opts, NULL);
-        f.size[k] = cr_dtype_size(cr_axis_dtype((cr_op)ops[k], r.of.dtype, &f.share[k]));
-    }
-    cr_share *share = malloc(sizeof *share);
-    if (share == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
-    status = finish(&f, &r, share, error);
-    free(share);
+    status = cr_keyed_finish_next(f, f->r.of.groups * f->r.of.columns, out, statuses, error);
+    free(f);
     return status;
 }
 

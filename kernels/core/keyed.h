@@ -39,6 +39,8 @@ cr_status cr_keyed_begin(cr_keyed_writer *w, const cr_keyed *of, cr_error *error
 cr_status cr_keyed_put(cr_keyed_writer *w, uint64_t cell, const cr_share *share, cr_error *error);
 /* The bytes, which are the caller's from now on. */
 uint8_t *cr_keyed_end(cr_keyed_writer *w, uint64_t *length);
+/* Adds one as its bytes, which were checked. */
+cr_status cr_keyed_put_bytes(cr_keyed_writer *w, uint64_t cell, const uint8_t *share, uint64_t bytes, cr_error *error);
 void cr_keyed_drop(cr_keyed_writer *w);
 
 /* The most bytes that one comes to have of so many elements, with that head: beyond 2^32 there is none. */
@@ -76,16 +78,37 @@ typedef struct cr_keyed_bytes {
     size_t length;
 } cr_keyed_bytes;
 
-/* Merges count partials, at least one, of the same type, families, groups and columns. *which: the one that an error is of. *out is
- * the caller's. */
+/* Whether two merge: of the same type, families, groups and columns. */
+cr_status cr_keyed_alike(const cr_keyed *a, const cr_keyed *b, cr_error *error);
+/* Merges count partials, at least one. *which: the one that an error is of. *out is the caller's. */
 cr_status cr_keyed_merge(const cr_keyed_bytes *parts, size_t count, uint8_t **out, uint64_t *length, size_t *which,
                          cr_error *error);
+/* The same in steps (keyed_merge.c). The parts stay the caller's, and where they are until the end. */
+typedef struct cr_keyed_merger cr_keyed_merger;
+cr_status cr_keyed_merger_new(const cr_keyed_bytes *parts, size_t count, cr_keyed_merger **merger, size_t *which,
+                              cr_error *error);
+/* Merges so many cells more. *over: those were the last. */
+cr_status cr_keyed_merger_step(cr_keyed_merger *merger, uint64_t cells, bool *over, size_t *which, cr_error *error);
+/* Elements in the cells that were merged, 2^63 − 1 at most. */
+uint64_t cr_keyed_merger_elements(const cr_keyed_merger *merger);
+/* Behind the last step: the bytes, which are the caller's from now on. */
+uint8_t *cr_keyed_merger_end(cr_keyed_merger *merger, uint64_t *length);
+/* merger may be NULL. */
+void cr_keyed_merger_free(cr_keyed_merger *merger);
+
 /* Whether all of these ops can be finished from it. */
 cr_status cr_keyed_answers(const cr_keyed *of, const uint32_t *ops, uint32_t op_count, cr_error *error);
 /* Finishes ops that it answers, CR_KEYED_MAX_OPS at most: out[k] has room for groups·columns answers of op k, of cr_axis_dtype; statuses[k] for as many bytes, or
  * statuses is NULL, and an answer without a value is an error. As the call by key of all the elements. */
 cr_status cr_keyed_finish(const uint8_t *in, size_t length, const uint32_t *ops, uint32_t op_count,
                           const cr_finish_opts *opts, void *const out[], uint8_t *const statuses[], cr_error *error);
+/* The same in steps, which the finisher's caller frees with free(). The bytes stay where they are. */
+typedef struct cr_keyed_finisher cr_keyed_finisher;
+cr_status cr_keyed_finisher_new(const uint8_t *in, size_t length, const uint32_t *ops, uint32_t op_count,
+                                const cr_finish_opts *opts, cr_keyed_finisher **finisher, cr_error *error);
+/* The next count answers of each op, no more than there are: out[k] and statuses[k] have room for those. */
+cr_status cr_keyed_finish_next(cr_keyed_finisher *finisher, uint64_t count, void *const out[],
+                               uint8_t *const statuses[], cr_error *error);
 /* What is said of an op by the statuses of its answers, as a call says it; n: elements in all. CR_OK: each has a value. */
 cr_status cr_keyed_say(const cr_keyed *of, uint64_t n, cr_op op, cr_dtype result_dtype, const uint8_t *statuses,
                        cr_error *error);

@@ -1,0 +1,125 @@
+/* keyed_merge: partials by key that become one. Each part's cells rise, so the parts are read side by side, and a heap says whose cell is next.
+ *
+ * Thread: one at a time for a merger. Owner: keyed.h. */
+#include <stdlib.h>
+
+#include "kernels/core/keyed.h"
+
+typedef struct part {
+    cr_keyed_reader r;
+    cr_keyed_cell next;
+    size_t number;
+} part;
+
+struct cr_keyed_merger {
+    cr_keyed_writer w;
+    uint64_t elements;
+    size_t left; /* parts that have a cell: a heap, the next of all first */
+    cr_share sum, more;
+    part parts[];
+};
+
+static bool before(const part *a, const part *b) {
+    return a->next.number != b->next.number ? a->next.number < b->next.number : a->number < b->number;
+}
+
+/* The part at place i may be too far up. */
+static void sink(cr_keyed_merger *m, size_t i) {
+    for (size_t child; (child = 2 * i + 1) < m->left; i = child) {
+        if (child + 1 < m->left && before(&m->parts[child + 1], &m->parts[child])) child++;
+        if (!before(&m->parts[child], &m->parts[i])) return;
+        const part moved = m->parts[i];
+        m->parts[i] = m->parts[child];
+        m->parts[child] = moved;
+    }
+}
+
+/* The first part goes to its next cell. */
+static cr_status advance(cr_keyed_merger *m, cr_error *error) {
+    const cr_status status = cr_keyed_next(&m->parts[0].r, &m->parts[0].next, error);
+    if (status != CR_OK) return status;
+    if (m->parts[0].next.share == NULL) m->parts[0] = m->parts[--m->left];
+    sink(m, 0);
+    return CR_OK;
+}
+
+cr_status cr_keyed_merger_new(const cr_keyed_bytes *parts, size_t count, cr_keyed_merger **merger, size_t *which,
+                              cr_error *error) {
+    cr_keyed_merger *m =
+        count < (SIZE_MAX - sizeof *m) / sizeof m->parts[0] ? malloc(sizeof *m + count * sizeof m->parts[0]) : NULL;
+    cr_keyed of;
+    cr_status status = CR_OK;
+    *merger = NULL;
+    *which = 0;
+    if (m == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
+    m->w.bytes = NULL;
+    m->left = 0;
+    m->elements = 0;
+    for (*which = 0; *which < count && status == CR_OK; ++*which) {
+        part *p = &m->parts[m->left];
+        p->number = *which;
+        status = cr_keyed_open(&p->r, parts[*which].data, parts[*which].length, error);
+        if (status == CR_OK && *which == 0) of = p->r.of;
+        if (status == CR_OK) status = cr_keyed_alike(&of, &p->r.of, error);
+        if (status == CR_OK) status = cr_keyed_next(&p->r, &p->next, error);
+        if (status != CR_OK) break;
+        m->left += p->next.share != NULL;
+    }
+    if (status == CR_OK) status = cr_keyed_begin(&m->w, &of, error);
+    if (status != CR_OK) {
+        free(m);
+        return status;
+    }
+    for (size_t i = m->left; i-- > 0;) sink(m, i);
+    *merger = m;
+    return CR_OK;
+}
+
+/* The next cell, of all parts that have it. */
+static cr_status merge_cell(cr_keyed_merger *m, size_t *which, cr_error *error) {
+    const cr_keyed_cell first = m->parts[0].next;
+    bool alone = true;
+    *which = m->parts[0].number;
+    cr_status status = cr_keyed_share(&m->w.of, &first, &m->sum, error);
+    if (status == CR_OK) status = advance(m, error);
+    while (status == CR_OK && m->left != 0 && m->parts[0].next.number == first.number) {
+        alone = false;
+        *which = m->parts[0].number;
+        status = cr_keyed_share(&m->w.of, &m->parts[0].next, &m->more, error);
+        if (status == CR_OK) status = cr_share_merge(&m->sum, &m->more, error);
+        if (status == CR_OK) status = advance(m, error);
+    }
+    if (status != CR_OK) return status;
+    const uint64_t n = m->sum.partial.n;
+    m->elements = n <= INT64_MAX - m->elements ? m->elements + n : INT64_MAX;
+    return alone ? cr_keyed_put_bytes(&m->w, first.number, first.share, first.bytes, error)
+                 : cr_keyed_put(&m->w, first.number, &m->sum, error);
+}
+
+cr_status cr_keyed_merger_step(cr_keyed_merger *m, uint64_t cells, bool *over, size_t *which, cr_error *error) {
+    cr_status status = CR_OK;
+    for (; cells != 0 && m->left != 0 && status == CR_OK; cells--) status = merge_cell(m, which, error);
+    *over = m->left == 0;
+    return status;
+}
+
+uint64_t cr_keyed_merger_elements(const cr_keyed_merger *m) { return m->elements; }
+
+uint8_t *cr_keyed_merger_end(cr_keyed_merger *m, uint64_t *length) { return cr_keyed_end(&m->w, length); }
+
+void cr_keyed_merger_free(cr_keyed_merger *m) {
+    if (m != NULL) cr_keyed_drop(&m->w);
+    free(m);
+}
+
+cr_status cr_keyed_merge(const cr_keyed_bytes *parts, size_t count, uint8_t **out, uint64_t *length, size_t *which,
+                         cr_error *error) {
+    cr_keyed_merger *m;
+    bool over;
+    *out = NULL;
+    cr_status status = cr_keyed_merger_new(parts, count, &m, which, error);
+    if (status == CR_OK) status = cr_keyed_merger_step(m, UINT64_MAX, &over, which, error);
+    if (status == CR_OK) *out = cr_keyed_merger_end(m, length);
+    cr_keyed_merger_free(m);
+    return status;
+}
