@@ -22,6 +22,7 @@
 #include <pthread.h>
 
 #include "engine/queue.h"
+#include "kernels/core/keyed.h"
 #include "kernels/core/keys.h"
 #include "kernels/cpu/axis.h"
 
@@ -119,6 +120,16 @@ cr_status cr_job_axis_make_by_offsets(cr_job *job, const cr_axis_spec *spec, uin
  * states and answers stay within max_bytes, whatever comes: INVALID_ARGUMENT where not even one state of zeros does. */
 cr_status cr_job_axis_make_by_keys(cr_job *job, const cr_axis_spec *spec, const cr_keys *keys, uint32_t wants,
                                    uint32_t workers, uint64_t max_bytes, bool strict, cr_error *error);
+/* The same from partials by key, for whoever finishes them by cr_merging (job_axis_merged.c): spec has their ops, or none for the merged
+ * partial, and shape (cells, …, 1). */
+cr_status cr_job_axis_make_merged(cr_job *job, const cr_axis_spec *spec, cr_error *error);
+typedef struct cr_merging cr_merging;
+/* A job's answers from these parts, count of them, which are taken over with their memory, and freed. NULL: no memory; the parts stay. */
+cr_merging *cr_merging_new(cr_job *job, cr_keyed_bytes *parts, size_t count, cr_error *error);
+/* The next step, on a thread that may take its time: some thousand cells, or answers. *more: it was not the last. */
+cr_status cr_merging_step(cr_merging *merging, cr_queue *queue, bool *more, cr_error *error);
+/* merging may be NULL. */
+void cr_merging_free(cr_merging *merging);
 /* From now on answers are made where they are wanted: places as cr_axis_spec says, of all answers, where statuses are zeros. Of a job that
  * nothing was offered of yet, and whose axis has elements. Whoever takes them when the job is done completes their statuses. */
 void cr_job_axis_place(cr_job *job, void *const places[]);

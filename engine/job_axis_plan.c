@@ -169,6 +169,14 @@ cr_status cr_job_axis_make_by_offsets(cr_job *job, const cr_axis_spec *spec, uin
     return plan_states(axis, job, workers, held, max_bytes, error);
 }
 
+cr_status cr_job_axis_make_merged(cr_job *job, const cr_axis_spec *spec, cr_error *error) {
+    cr_job_axis *axis = axis_new(job, spec, error);
+    if (!axis) return error->code;
+    axis->block = 1; /* whoever merges makes the answers, also those of no elements */
+    job->may_pause = false;
+    return CR_OK;
+}
+
 cr_status cr_job_axis_make_by_keys(cr_job *job, const cr_axis_spec *spec, const cr_keys *keys, uint32_t wants,
                                    uint32_t workers, uint64_t max_bytes, bool strict, cr_error *error) {
     uint64_t first, most;

@@ -33,15 +33,6 @@ enum {
     CR_WIRE_SETTING_BYTES = 256,
 };
 
-/* What a client offers in HELLO, and may send where WELCOME grants it: ReduceRequest.statuses; ReduceRequest.outputs and
- * RegisterRequest.writable; ReduceRequest.parameters; ReduceRequest.layout; ReduceRequest.partial with keys (keyed); and what beside.def
- * lists, by the names of its fields. */
-#define CR_FEATURE_STATUSES "statuses"
-#define CR_FEATURE_OUTPUTS "outputs"
-#define CR_FEATURE_PARAMETERS "parameters"
-#define CR_FEATURE_LAYOUT "layout"
-#define CR_FEATURE_KEYED "keyed"
-
 /* What may be beside an array, in the order of the wire. */
 typedef enum cr_beside_kind {
 #define CR_BESIDE(field, KIND, message, name) CR_BESIDE_##KIND,
@@ -56,9 +47,17 @@ typedef struct cr_beside_names {
 
 extern const cr_beside_names cr_beside_names_of[CR_BESIDES];
 
-/* All features that this version knows. */
-enum { CR_WIRE_FEATURES = 5 + CR_BESIDES };
+/* All features that this version knows: those of feature.def, then those of beside.def. */
+typedef enum cr_feature {
+#define CR_FEATURE(name, NAME, sentence) CR_FEATURE_##NAME,
+#include "proto/feature.def"
+#undef CR_FEATURE
+    CR_FEATURE_BESIDE, /* what is beside.def's first */
+    CR_WIRE_FEATURES = CR_FEATURE_BESIDE + CR_BESIDES
+} cr_feature;
 extern const char *const cr_wire_features[CR_WIRE_FEATURES];
+/* What is said of a daemon without it; "" where there is nothing to say. */
+extern const char *const cr_wire_feature_lacks[CR_FEATURE_BESIDE];
 
 /* ---- the structs of fields.def: a member for each field of one message ---- */
 
@@ -144,6 +143,7 @@ typedef struct cr_wire_reduce {
     bool statuses;  /* with has_axis: each answer has one */
     bool want_partial;
     bool unplaced;   /* the partial has no position */
+    bool keyed;      /* of a merge: its partials are by key */
     bool has_layout; /* it is of a block */
     union {          /* what it takes beside its array; cr_wire_unpack_besides has it */
         bool has_beside[CR_BESIDES];

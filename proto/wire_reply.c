@@ -36,10 +36,18 @@ UNPACKS(slow_log, slow_log_response, cr_wire_slow_log)
 
 _Static_assert((int)CR_WIRE_FEATURES <= (int)CR_WIRE_MAX_FEATURES, "HELLO has room for all features");
 const char *const cr_wire_features[CR_WIRE_FEATURES] = {
-    CR_FEATURE_STATUSES, CR_FEATURE_OUTPUTS, CR_FEATURE_PARAMETERS, CR_FEATURE_LAYOUT, CR_FEATURE_KEYED,
+#define CR_FEATURE(name, NAME, sentence) #name,
+#include "proto/feature.def"
+#undef CR_FEATURE
 #define CR_BESIDE(field, KIND, message, name) #field,
 #include "proto/beside.def"
 #undef CR_BESIDE
+};
+
+const char *const cr_wire_feature_lacks[CR_FEATURE_BESIDE] = {
+#define CR_FEATURE(name, NAME, sentence) sentence,
+#include "proto/feature.def"
+#undef CR_FEATURE
 };
 
 bool cr_wire_has_feature(const char features[][CR_NAME_MAX_BYTES + 1], uint32_t count, const char *name) {

@@ -8,6 +8,7 @@
 #include "server/call/block.h"
 #include "server/call/call.h"
 #include "server/call/check.h"
+#include "server/call/gather.h"
 #include "server/call/merge.h"
 #include "server/call/ranked.h"
 
@@ -62,6 +63,10 @@ static cr_status check_whole(const cr_call *call, cr_error *error) {
 /* Something that can take the array bytes. */
 static cr_status make_place(cr_call *call, cr_error *error) {
     if (call->request.kind == CR_CALL_REDUCE) return call->job ? CR_OK : cr_call_make_job(call, NULL, error);
+    if (cr_call_gathers(call)) {
+        if (!call->gather) call->gather = cr_gather_new();
+        return call->gather ? CR_OK : cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
+    }
     if (!call->merge) call->merge = cr_merge_new();
     return call->merge ? CR_OK : cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
 }
@@ -86,7 +91,7 @@ bool cr_call_coming(cr_call *call, uint64_t bytes) {
 cr_room cr_call_room(cr_call *call, uint8_t **at, size_t *room) {
     cr_error error;
     if (call->merge) {
-        cr_merge_room(call->merge, at, room);
+        cr_call_gathers(call) ? cr_gather_room(call->gather, at, room) : cr_merge_room(call->merge, at, room);
         return CR_ROOM;
     }
     if (cr_beside_room(call, at, room)) return CR_ROOM;
@@ -131,14 +136,16 @@ bool cr_call_filled(cr_call *call, size_t bytes) {
     cr_patience_brought(&call->calls->patience, &call->wait, bytes);
     if (call->beside && call->beside->coming) return cr_beside_filled(call, bytes);
     if (call->ranked) cr_ranked_filled(call, bytes);
-    if (!call->merge && !call->ranked) cr_upload_filled(&call->upload, bytes);
-    if (!call->merge) return true;
-    if (merge_filled(call, bytes, &error) == CR_OK) return true;
+    const bool merges = call->request.kind == CR_CALL_MERGE;
+    if (!merges && !call->ranked) cr_upload_filled(&call->upload, bytes);
+    if (!merges) return true;
+    if ((cr_call_gathers(call) ? cr_gather_filled(call, bytes, &error) : merge_filled(call, bytes, &error)) == CR_OK)
+        return true;
     cr_call_fail(call, &error);
     return false;
 }
 
-bool cr_call_in_place(const cr_call *call) { return !call->merge; }
+bool cr_call_in_place(const cr_call *call) { return !call->merge || cr_call_gathers(call); }
 
 bool cr_call_flows(const cr_call *call) {
     return cr_outputs_room(&call->outputs, call->job, cr_beside_complete(call, call->received));
@@ -202,6 +209,10 @@ void cr_call_end(cr_call *call) {
          needs_job = call->geometry != CR_GEOMETRY_WHOLE || asked->reduce.kernel[0] || call->ranked;
     cr_status status = check_whole(call, &error);
     call->closed_ns = call->calls->read_ns;
+    if (status == CR_OK && cr_call_gathers(call)) {
+        if (cr_gather_end(call, &error) != CR_OK) cr_call_fail(call, &error);
+        return;
+    }
     if (status == CR_OK && merges) status = cr_merge_check_end(call->merge, &error);
     if (status == CR_OK && merges && !asked->reduce.want_partial)
         status = cr_share_answers(&call->merge->sum, asked->reduce.ops, asked->reduce.op_count, true, &error);

@@ -12,6 +12,7 @@
 #include "server/call/beside.h"
 #include "server/call/block.h"
 #include "server/call/check.h"
+#include "server/call/gather.h"
 #include "server/call/ranked.h"
 #include "server/call/shed.h"
 
@@ -83,7 +84,7 @@ static void call_free(cr_call *call) {
     cr_calls *calls = call->calls;
     assert(call->output == CR_OVER);
     cr_outputs_drop(&call->outputs);
-    free(call->merge);
+    cr_call_gathers(call) ? cr_gather_drop(call) : free(call->merge);
     cr_block_drop(call);
     cr_ranked_drop(call);
     if (call->sink) call->sink->free(call->sink);

@@ -50,10 +50,13 @@ struct cr_call {
     struct {
         uint64_t bytes, begun_ns; /* when the first began to run; 0: none did */
         uint32_t lanes;
-    } pieces;                  /* of this call that are over */
-    cr_job *job;               /* NULL until there is something for the lanes */
-    struct cr_sink *sink;      /* of the job that is to come; NULL: none, or the job has it */
-    struct cr_merge *merge;    /* of a Merge call, once a partial began to come */
+    } pieces;             /* of this call that are over */
+    cr_job *job;          /* NULL until there is something for the lanes */
+    struct cr_sink *sink; /* of the job that is to come; NULL: none, or the job has it */
+    union {               /* of a Merge call, once a partial began to come */
+        struct cr_merge *merge;
+        struct cr_gather *gather; /* where they are by key (cr_call_gathers) */
+    };
     struct cr_besides *beside; /* what it takes beside its array; NULL: nothing */
     struct cr_block *block;    /* with layout; NULL: the array is whole */
     struct cr_ranked *ranked;  /* with ops by rank; NULL: none is asked for */
@@ -65,6 +68,11 @@ struct cr_call {
     cr_wire_call request;
     uint64_t own[]; /* the front's */
 };
+
+/* Whether it merges partials by key. */
+static inline bool cr_call_gathers(const cr_call *call) {
+    return call->request.kind == CR_CALL_MERGE && call->request.reduce.keyed;
+}
 
 /* Whether both are legal moves, or stay as they are, and go together. */
 bool cr_call_may_move(const cr_call *call, cr_input_state input, cr_output_state output);

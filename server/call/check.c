@@ -1,6 +1,7 @@
 /* check: the checks. Thread: the loop's. Owner: the call. */
 #include "server/call/check.h"
 
+#include "engine/job_axis.h"
 #include "kernels/core/ask.h"
 #include "kernels/core/keyed.h"
 #include "kernels/ladder/ladder.h"
@@ -15,6 +16,8 @@ cr_geometry cr_call_geometry(const cr_call *call) { return call->geometry; }
 uint64_t cr_call_answers(const cr_call *call) {
     const cr_wire_reduce *r = &call->request.reduce;
     const cr_wire_beside *keys;
+    const cr_job_axis *merged = call->request.kind == CR_CALL_MERGE && call->job ? call->job->axis : NULL;
+    if (merged) return merged->spec.shape.outer;
     switch (call->geometry) {
         case CR_GEOMETRY_AXIS:
             return r->outer * r->inner;

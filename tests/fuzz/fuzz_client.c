@@ -127,8 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     need(peer >= 0);
     cured_region *region = start(conn, calls);
     if (data[0] & 1) {
-        cr_wire_welcome w = {
-            .version = 1, .server = "fuzz/1", .feature_count = 2, .features = {"keys", CR_FEATURE_KEYED}};
+        cr_wire_welcome w = {.version = 1, .server = "fuzz/1", .feature_count = 2, .features = {"keys", "keyed"}};
         size_t n = cr_wire_pack_welcome(&w, welcome + CR_FRAME_HEADER_BYTES, sizeof welcome - CR_FRAME_HEADER_BYTES);
         cr_frame f = {.type = CR_FRAME_WELCOME, .length = (uint32_t)n};
         cr_frame_put(welcome, &f);

@@ -313,10 +313,16 @@ class Connection:
         return self.merge_bytes(ops, data, chunks, known, **options)
 
     def merge_bytes(self, ops, data, chunks=(DATA_BYTES,), known=True, **options):
-        stream = self.open_stream()
-        self.send(frame(CALL, stream, call_message(merge=merge_message(ops, len(data) if known else None, **options))))
+        stream = self.start_merge(ops, len(data) if known else None, **options)
         self.send_array(stream, data, chunks)
         return self.wait(stream)
+
+    def start_merge(self, ops, size=None, **options):
+        """CALL alone, as start_stream."""
+        stream = self.open_stream()
+        self.answers[stream].takes_parts = self.answers[stream].auto_credit = options.get("keyed", False)
+        self.send(frame(CALL, stream, call_message(merge=merge_message(ops, size, **options))))
+        return stream
 
     def ping(self, payload=b"?"):
         before = len(self.pongs)

@@ -246,10 +246,11 @@ def reduce_message(dtype, ops, source, nan=0, result_dtype=0, ddof=0, overflow=0
     return out + (bytes_field(20, keys) if keys is not None else b"")
 
 
-def merge_message(ops, size=None, nan=0, result_dtype=0, ddof=0, overflow=0, partial=False):
+def merge_message(ops, size=None, nan=0, result_dtype=0, ddof=0, overflow=0, partial=False, keyed=False, statuses=False):
     out = bytes_field(1, b"".join(varint(number_of(EVERY_OP, op)) for op in ops))
     out += bytes_field(2, uint_field(2, 1) if size is None else uint_field(1, size))
-    for number, value in ((3, nan), (4, number_of(DTYPES, result_dtype)), (5, ddof), (6, overflow), (7, int(partial))):
+    for number, value in ((3, nan), (4, number_of(DTYPES, result_dtype)), (5, ddof), (6, overflow), (7, int(partial)), (8, int(keyed)),
+                          (9, int(statuses))):
         out += uint_field(number, value) if value else b""
     return out
 

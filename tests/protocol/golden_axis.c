@@ -65,6 +65,14 @@ size_t golden_call_segments(uint8_t *out) {
     return pack_beside(beside, out);
 }
 
+size_t golden_call_merge_keyed(uint8_t *out) {
+    cr_wire_call m = {
+        .kind = CR_CALL_MERGE,
+        .reduce = {
+            .op_count = 1, .ops = {1}, .source = CR_SOURCE_STREAM, .length_known = true, .length = 80, .keyed = true}};
+    return cr_wire_pack_call(&m, out, GOLDEN_CAP);
+}
+
 size_t golden_call_keys(uint8_t *out) {
     static const cr_wire_beside beside[CR_BESIDES] = {
         [CR_BESIDE_KEYS] = {.source = CR_SOURCE_STREAM, .count = 3, .dtype = 2, .groups = 2}};

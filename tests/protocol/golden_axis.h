@@ -13,6 +13,7 @@ size_t golden_call_mask(uint8_t *out);
 size_t golden_call_beside_again(const uint8_t *in, size_t len, uint8_t *out);
 size_t golden_call_segments(uint8_t *out);
 size_t golden_call_keys(uint8_t *out);
+size_t golden_call_merge_keyed(uint8_t *out);
 size_t golden_call_parameters(uint8_t *out);
 size_t golden_call_parameters_again(const uint8_t *in, size_t len, uint8_t *out);
 size_t golden_call_second(uint8_t *out);

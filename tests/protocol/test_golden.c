@@ -337,6 +337,7 @@ static const struct golden {
     {"call-partial", CLIENT, {.type = CR_FRAME_CALL, .stream = 12}, call_partial, call_again},
     {"call-kernel", CLIENT, {.type = CR_FRAME_CALL, .stream = 14}, call_kernel, call_again},
     {"call-merge", CLIENT, {.type = CR_FRAME_CALL, .stream = 13}, call_merge, call_again},
+    {"call-merge-keyed", CLIENT, {.type = CR_FRAME_CALL, .stream = 45}, golden_call_merge_keyed, call_again},
     WHOLE_CALL("call-region", 0, 25, golden_call_region),
     WHOLE_CALL("call-region-to-end", 0, 26, golden_call_region_to_end),
     WHOLE_CALL("call-register", 1, 20, golden_call_register),

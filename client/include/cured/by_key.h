@@ -14,7 +14,7 @@
  * A call makes a partial by key where options has both keys and partial; mask and drop count as for answers. The parts of one array have
  * the same groups, columns, type and ops. They are made by connections to "embedded:" and to daemons, from memory, files, regions and
  * streams, and by cured_cuda_partial_by_key() (cured/cuda.h), from device memory. A daemon that is too old refuses (UNIMPLEMENTED).
- * cured_merge() takes none (INVALID_ARGUMENT): merge them here. They have no positions: argmin and argmax are
+ * cured_merge() has a daemon merge them. They have no positions: argmin and argmax are
  * INVALID_ARGUMENT, and nothing tells whether a part is missing or came twice. What a call by key refuses is refused here, too. A group
  * without elements takes no bytes; another takes 36 to some 2,000 a column, by its ops. RESOURCE_EXHAUSTED beyond 4 GiB. results,
  * outputs, on_part, statuses are INVALID_ARGUMENT with partial.

@@ -562,7 +562,9 @@ typedef struct cured_bytes {
 
 /* Answers ops from partials, merged by the daemon: values as of one reduction, or with options.partial the merged partial. The
  * partials are copied. INVALID_ARGUMENT (when the call is done) when one is not a partial, types or ops differ, or elements are in
- * two of them; UNIMPLEMENTED for another version of the form. axis and first are not for this call. */
+ * two of them; UNIMPLEMENTED for another version of the form. axis and first are not for this call. Where the first partial is by key
+ * (cured/by_key.h) all are, and the answers are those of a call by key: results, statuses and on_part are for them, or with options.partial
+ * cured_call_partial() has the merged one. UNIMPLEMENTED: the daemon is too old to merge those. */
 CURED_API cured_status cured_merge(cured_conn *conn, const cured_bytes *partials, size_t count, const cured_op *ops,
                                    size_t op_count, const cured_options *options, cured_call **call,
                                    cured_error *error);

@@ -25,7 +25,7 @@ static bool of_segments(const cured_call *call, cr_wire_beside *wire, const uint
 
 static bool of_keys(const cured_call *call, cr_wire_beside *wire, const uint8_t **bytes) {
     const cr_keys *keys = &call->keys;
-    if (call->geometry != CR_GEOMETRY_KEYS) return false;
+    if (call->geometry != CR_GEOMETRY_KEYS || call->request.kind == CR_CALL_MERGE) return false;
     wire->count = keys->count;
     wire->dtype = (uint32_t)keys->dtype;
     wire->element = (uint32_t)cr_dtype_size(keys->dtype);
@@ -118,39 +118,42 @@ bool cr_cl_beside_asks(const cured_call *call) {
     return any;
 }
 
+static bool has_block(const cured_call *call) { return call->block != NULL; }
+
+static bool makes_keyed(const cured_call *call) { return cr_cl_keyed_asks(call) && !cr_cl_keyed_merges(call); }
+
+/* What wants a feature of feature.def, without which the call cannot be. */
+static bool (*const wants[CR_FEATURE_BESIDE])(const cured_call *call) = {
+    [CR_FEATURE_PARAMETERS] = cr_cl_beside_asks,
+    [CR_FEATURE_LAYOUT] = has_block,
+    [CR_FEATURE_KEYED] = makes_keyed,
+    [CR_FEATURE_MERGE_KEYED] = cr_cl_keyed_merges,
+};
+
 cr_status cr_cl_beside_check(const cured_call *call, cr_error *error) {
     cr_wire_beside wire;
     const uint8_t *bytes;
     if (call->ranked != NULL && call->calls->local == NULL && call->pieces != NULL)
         return cr_fail(error, CR_INVALID_ARGUMENT,
                        "ops: medians and quantiles are of one array, and not of several regions together");
-    if (cr_cl_beside_asks(call) && !call->calls->has_parameters)
-        return cr_fail(error, CR_UNIMPLEMENTED,
-                       "parameters: this daemon is too old to answer quantiles; a connection to \"embedded:\" does, in "
-                       "this process");
     if (call->block != NULL && call->pieces != NULL)
         return cr_fail(error, CR_INVALID_ARGUMENT,
                        "layout: not with several regions; reduce each of them by itself, with the block that it is");
-    if (call->block != NULL && !call->calls->has_layout)
-        return cr_fail(error, CR_UNIMPLEMENTED,
-                       "layout: this daemon is too old to take blocks; a connection to \"embedded:\" does, in this "
-                       "process");
-    if (cr_cl_keyed_asks(call) && call->calls->has_beside[CR_BESIDE_KEYS] && !call->calls->has_keyed)
-        return cr_fail(
-            error, CR_UNIMPLEMENTED,
-            "partial: this daemon is too old to make one by key; a connection to \"embedded:\" does, in this "
-            "process");
     for (uint32_t kind = 0; kind < CR_BESIDES; kind++) {
         const char *const name = cr_beside_names_of[kind].name;
         if (!take(call, kind, &wire, &bytes)) continue;
         if (call->pieces != NULL)
             return cr_fail(error, CR_INVALID_ARGUMENT,
                            "%s: not with several regions; reduce each of them with its part of the %s", name, name);
-        if (!call->calls->has_beside[kind])
+        if (!call->calls->has[CR_FEATURE_BESIDE + kind])
             return cr_fail(
                 error, CR_UNIMPLEMENTED,
                 "%s: this daemon is too old to take any; a connection to \"embedded:\" does, in this process", name);
     }
+    for (int i = 0; i < CR_FEATURE_BESIDE; i++)
+        if (wants[i] != NULL && wants[i](call) && !call->calls->has[i])
+            return cr_fail(error, CR_UNIMPLEMENTED, "%s; a connection to \"embedded:\" does, in this process",
+                           cr_wire_feature_lacks[i]);
     return CR_OK;
 }
 

@@ -49,7 +49,7 @@ struct cr_cl_calls {
     const cr_error *dead;   /* why no call may begin any more; NULL: they may */
 
     /* of WELCOME: what the daemon grants */
-    bool welcomed, has_statuses, has_outputs, has_parameters, has_layout, has_keyed, has_beside[CR_BESIDES];
+    bool welcomed, has[CR_WIRE_FEATURES];
     uint64_t credit;
     uint32_t last_stream;
     uint64_t last_ping;

@@ -11,7 +11,56 @@ bool cr_cl_keyed_asks(const cured_call *call) {
     return call->geometry == CR_GEOMETRY_KEYS && call->request.reduce.want_partial && call->calls->local == NULL;
 }
 
+bool cr_cl_keyed_merges(const cured_call *call) {
+    return call->request.kind == CR_CALL_MERGE && call->request.reduce.keyed;
+}
+
+enum { LENGTH_BYTES = 4 };
+
+/* The head of a merge's first partial. */
+static cr_status head_of(const cured_call *call, cr_keyed_reader *r, cr_error *error) {
+    return cr_keyed_open(r, call->data + LENGTH_BYTES, (size_t)(call->data_bytes - LENGTH_BYTES), error);
+}
+
+/* The cells of all records that are by key: the daemon says what is wrong with others. */
+static uint64_t cells_of(const cured_call *call) {
+    uint64_t cells = 0;
+    for (uint64_t at = 0; at < call->data_bytes;) {
+        const uint8_t *record = call->data + at;
+        cr_keyed_reader r;
+        cr_error ignored;
+        uint32_t bytes = 0;
+        for (int i = LENGTH_BYTES - 1; i >= 0; i--) bytes = bytes << 8 | record[i];
+        if (cr_keyed_open(&r, record + LENGTH_BYTES, bytes, &ignored) == CR_OK) cells += r.of.cells;
+        at += LENGTH_BYTES + bytes;
+    }
+    return cells;
+}
+
+cr_status cr_cl_keyed_merge(cured_call *call, const cured_options *o, cr_error *error) {
+    cr_keyed_reader r;
+    if (call->data_bytes <= LENGTH_BYTES ||
+        !cr_keyed_is(call->data + LENGTH_BYTES, (size_t)call->data_bytes - LENGTH_BYTES))
+        return CR_OK;
+    cr_status status = head_of(call, &r, error);
+    if (status != CR_OK) return status;
+    call->request.reduce.keyed = true;
+    call->geometry = CR_GEOMETRY_KEYS;
+    call->keys = (cr_keys){.groups = r.of.groups, .columns = r.of.columns};
+    call->elements = cells_of(call);
+    call->answers = cr_keys_answers(&call->keys);
+    call->input_dtype = (uint8_t)r.of.dtype;
+    call->request.reduce.dtype = (uint32_t)r.of.dtype; /* of which the answers are; it is not sent */
+    status = cr_cl_array_check(call, o, error);
+    if (status == CR_OK && !o->partial) status = cr_cl_array_make(call, o, error);
+    return status;
+}
+
 uint64_t cr_cl_keyed_most(const cured_call *call) {
+    cr_keyed_reader r;
+    cr_error ignored;
+    if (cr_cl_keyed_merges(call))
+        return head_of(call, &r, &ignored) == CR_OK ? cr_keyed_most(&r.of, call->elements) : 0;
     cr_keyed of = {(cr_dtype)call->input_dtype, 0, call->keys.groups, call->keys.columns, 0};
     for (uint32_t i = 0; i < call->value_count; i++) of.families |= cr_op_needs((cr_op)call->values[i].op, of.dtype);
     return cr_keyed_most(&of, call->elements);

@@ -9,6 +9,10 @@
 
 /* Whether the call asks a daemon for one. */
 bool cr_cl_keyed_asks(const cured_call *call);
+/* Whether it has a daemon merge some. */
+bool cr_cl_keyed_merges(const cured_call *call);
+/* Of a merge whose records are ready: the first is by key, so that answers come as those by key do. Takes what its head says. */
+cr_status cr_cl_keyed_merge(cured_call *call, const cured_options *o, cr_error *error);
 /* Bytes that it has at most. */
 uint64_t cr_cl_keyed_most(const cured_call *call);
 /* A try begins: nothing has come. */

@@ -164,9 +164,10 @@ static void put_call(cured_call *call) {
 /* Whether the call has to know first what the daemon grants, or that its outputs are open. */
 static bool must_wait(const cured_call *call) {
     const cr_cl_calls *calls = call->calls;
-    if (calls->welcomed) return calls->has_outputs && cr_cl_outputs_opening(call);
+    if (calls->welcomed) return calls->has[CR_FEATURE_OUTPUTS] && cr_cl_outputs_opening(call);
     return cr_cl_array_wants_statuses(call->array) || cr_cl_beside_sends(call) || cr_cl_beside_asks(call) ||
-           call->block != NULL || cr_cl_keyed_asks(call) || call->outputs != NULL || cr_cl_regions_writable(call);
+           call->block != NULL || cr_cl_keyed_asks(call) || cr_cl_keyed_merges(call) || call->outputs != NULL ||
+           cr_cl_regions_writable(call);
 }
 
 void cr_cl_call_send(cured_call *call) {
@@ -175,13 +176,13 @@ void cr_cl_call_send(cured_call *call) {
     call->held = must_wait(call);
     if (call->held) return;
     if (call->kind == KIND_REGISTER)
-        call->request.region.writable = call->request.region.writable && calls->has_outputs;
+        call->request.region.writable = call->request.region.writable && calls->has[CR_FEATURE_OUTPUTS];
     if (cr_cl_beside_check(call, &error) != CR_OK || cr_cl_outputs_choose(call, &error) != CR_OK) {
         cr_cl_call_finish(call, error.code, 0, error.text);
         return;
     }
     if (call->array != NULL)
-        call->request.reduce.statuses = calls->has_statuses && cr_cl_array_wants_statuses(call->array);
+        call->request.reduce.statuses = calls->has[CR_FEATURE_STATUSES] && cr_cl_array_wants_statuses(call->array);
     call->credit = calls->credit;
     if (call->kind == KIND_PING) {
         call->ping_id = ++calls->last_ping;

@@ -55,7 +55,7 @@ cr_status cr_cl_outputs_choose(cured_call *call, cr_error *error) {
     cr_status status = CR_OK;
     const cr_error *why;
     if (outputs == NULL) return CR_OK;
-    if (!call->calls->has_outputs)
+    if (!call->calls->has[CR_FEATURE_OUTPUTS])
         status = cr_fail(error, CR_UNIMPLEMENTED,
                          "outputs: this daemon is too old to write answers into regions; give results, too");
     for (uint32_t i = 0; status == CR_OK && i < outputs->count; i++) {

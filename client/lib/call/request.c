@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/lib/call/call.h"
+#include "client/lib/call/keyed.h"
 #include "client/lib/call/outputs.h"
 #include "client/lib/error.h"
 #include "client/lib/options.h"
@@ -362,11 +363,16 @@ cured_status cured_merge(cured_conn *conn, const cured_bytes *partials, size_t c
         cr_cl_call_destroy(call);
         return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %zu partials", count);
     }
+    call->data = call->owned;
+    call->declared = call->handed = call->data_bytes;
+    if (cr_cl_keyed_merge(call, &o, &e) != CR_OK) {
+        cr_list_remove(&call->all);
+        cr_cl_call_destroy(call);
+        return cr_cl_give(error, &e, 0);
+    }
     /* Whatever is wrong with them the daemon says; the type is needed to understand its answer. */
     if (count != 0 && partials[0].bytes > 3) call->input_dtype = ((const uint8_t *)partials[0].data)[3];
     if (!cr_dtype_is_input((cr_dtype)call->input_dtype)) call->input_dtype = 0;
-    call->data = call->owned;
-    call->declared = call->handed = call->data_bytes;
     call->request.reduce.length_known = true;
     call->request.reduce.length = call->data_bytes;
     cr_cl_call_submit(call);

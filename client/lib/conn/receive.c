@@ -46,13 +46,8 @@ static void on_welcome(cured_conn *conn, const uint8_t *in, uint32_t len) {
     cr_cl_conn_watch(&conn->calls, cr_now_ns());
     memcpy(conn->server, w.server, sizeof conn->server);
     if (limits->credit_bytes != 0) conn->calls.credit = limits->credit_bytes;
-    conn->calls.has_statuses = cr_wire_has_feature(w.features, w.feature_count, CR_FEATURE_STATUSES);
-    conn->calls.has_outputs = cr_wire_has_feature(w.features, w.feature_count, CR_FEATURE_OUTPUTS);
-    conn->calls.has_parameters = cr_wire_has_feature(w.features, w.feature_count, CR_FEATURE_PARAMETERS);
-    conn->calls.has_layout = cr_wire_has_feature(w.features, w.feature_count, CR_FEATURE_LAYOUT);
-    conn->calls.has_keyed = cr_wire_has_feature(w.features, w.feature_count, CR_FEATURE_KEYED);
-    for (int kind = 0; kind < CR_BESIDES; kind++)
-        conn->calls.has_beside[kind] = cr_wire_has_feature(w.features, w.feature_count, cr_beside_names_of[kind].field);
+    for (int i = 0; i < CR_WIRE_FEATURES; i++)
+        conn->calls.has[i] = cr_wire_has_feature(w.features, w.feature_count, cr_wire_features[i]);
     cr_cl_calls_held(&conn->calls);
 }
 

@@ -6,7 +6,7 @@
 
 #include "client/lib/embedded/embedded.h"
 #include "client/lib/embedded/split.h"
-#include "kernels/core/serial.h"
+#include "kernels/core/keyed.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/layout.h"
 #include "kernels/cpu/offsets.h"
@@ -104,6 +104,70 @@ static void give_values(cured_call *call, const cr_partial *partial) {
     }
 }
 
+/* How many records there are; parts NULL: they are only counted. */
+static size_t list_records(const cured_call *call, cr_keyed_bytes *parts) {
+    size_t count = 0;
+    for (const uint8_t *at = call->data; at < call->data + call->data_bytes; count++) {
+        uint32_t bytes = 0;
+        for (int i = LENGTH_BYTES - 1; i >= 0; i--) bytes = bytes << 8 | at[i];
+        if (parts != NULL) parts[count] = (cr_keyed_bytes){at + LENGTH_BYTES, bytes};
+        at += LENGTH_BYTES + bytes;
+    }
+    return count;
+}
+
+/* The partials by key of those, for the caller to free. */
+static cr_status list_keyed(const cured_call *call, cr_keyed_bytes **parts, size_t *count, cr_error *error) {
+    *count = list_records(call, NULL);
+    *parts = malloc(*count * sizeof **parts);
+    if (*parts == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
+    list_records(call, *parts);
+    return CR_OK;
+}
+
+/* The answers of a merged partial by key, where the program wants them. */
+static cr_status finish_keyed(cured_call *call, const uint8_t *merged, uint64_t length, cr_error *error) {
+    void *out[CR_AXIS_PLACES];
+    uint8_t *statuses[CURED_MAX_OPS];
+    const cr_ask ask = cr_local_ask(call);
+    if (!cr_cl_array_places(call->array, out))
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "on_part: merges by key in this process answer at once; leave it out, or give results");
+    for (uint32_t k = 0; k < ask.op_count; k++) statuses[k] = out[ask.op_count + k];
+    const bool some = cr_cl_array_wants_statuses(call->array);
+    cr_status status =
+        cr_keyed_finish(merged, (size_t)length, ask.ops, ask.op_count, &ask.finish, out, some ? statuses : NULL, error);
+    if (status == CR_OK) cr_cl_array_filled(call);
+    return status;
+}
+
+static void run_merge_keyed(cured_call *call) {
+    cr_error error = {CR_OK, ""};
+    cr_keyed_bytes *parts;
+    cr_keyed of;
+    size_t count, which;
+    uint8_t *merged = NULL;
+    uint64_t length = 0;
+    cr_ask ask = cr_local_ask(call);
+    ask.dtype = (cr_dtype)call->input_dtype;
+    ask.folded = true;
+    cr_status status = list_keyed(call, &parts, &count, &error);
+    if (status == CR_OK) status = cr_ask_ops(&ask, &call->needs, &error);
+    if (status == CR_OK) status = cr_keyed_merge(parts, count, &merged, &length, &which, &error);
+    if (status == CR_OK) status = cr_keyed_check(merged, (size_t)length, &of, &call->count, &error);
+    if (status == CR_OK) status = cr_keyed_answers(&of, ask.ops, ask.op_count, &error);
+    if (status == CR_OK && call->request.reduce.want_partial) {
+        call->partial = merged;
+        call->partial_bytes = (size_t)length;
+        merged = NULL;
+    } else if (status == CR_OK) {
+        status = finish_keyed(call, merged, length, &error);
+    }
+    free(merged);
+    free(parts);
+    cr_cl_call_finish(call, status, 0, error.text);
+}
+
 static void run_merge(cured_call *call) {
     cr_error error = {CR_OK, ""};
     struct merging *m = malloc(sizeof *m);
@@ -146,7 +210,7 @@ void cr_local_answer(cured_call *call, const cr_partial *partial, const cured_ti
 void cr_small_run(cured_call *call) {
     const cr_ask ask = cr_local_ask(call);
     if (call->request.kind == CR_CALL_MERGE) {
-        run_merge(call);
+        call->request.reduce.keyed ? run_merge_keyed(call) : run_merge(call);
         return;
     }
     uint64_t begin = cr_now_ns();

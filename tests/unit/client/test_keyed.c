@@ -40,10 +40,10 @@ static void make_wanted(void) {
     cured_close(here);
 }
 
-static const char *const features[] = {"keys", CR_FEATURE_KEYED};
+static const char *const features[] = {"keys", "keyed"};
 
 /* Of a daemon with keys, and with such partials or without. */
-static void welcome(bool granted) { welcome_with(CR_FEATURE_KEYED, features, 1 + granted); }
+static void welcome(bool granted) { welcome_with("keyed", features, 1 + granted); }
 
 /* The call that waited for WELCOME. */
 static cured_call *welcome_again(bool granted) {

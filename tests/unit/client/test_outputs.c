@@ -50,11 +50,11 @@ static cured_call *start(cured_conn *of, const cured_options *o) {
 
 /* A new connection, to a daemon that grants the feature or not, and a call made before anything was heard of it. */
 static cured_call *begin(bool granted, const cured_options *o) {
-    static const char *const features[] = {CR_FEATURE_OUTPUTS, CR_FEATURE_STATUSES};
+    static const char *const features[] = {"outputs", "statuses"};
     connect_again();
     make_region(conn);
     cured_call *call = start(conn, o);
-    welcome_with(CR_FEATURE_OUTPUTS, features, granted ? 2 : 0);
+    welcome_with("outputs", features, granted ? 2 : 0);
     return call;
 }
 

@@ -42,13 +42,13 @@ static bool taken_call(uint32_t *stream) {
 
 /* WELCOME of a daemon that has the feature, in place of the fixture's. */
 static void welcome_again(bool granted) {
-    static const char *const features[] = {CR_FEATURE_STATUSES};
+    static const char *const features[] = {"statuses"};
     cr_frame h;
     const uint8_t *payload;
     connect_again();
     cured_options o = with_statuses();
     cured_call *call = start(&o); /* waits for WELCOME */
-    welcome_with(CR_FEATURE_STATUSES, features, granted);
+    welcome_with("statuses", features, granted);
     uint32_t stream;
     ck_assert(taken_call(&stream) == granted);
     cured_call_free(call);

@@ -1,0 +1,101 @@
+/* job_axis_merged: the answers of a job from partials by key, or their merged partial, a step at a time.
+ *
+ *   parts ──merge, some cells a step──▶ one partial ──finish, an output a step──▶ outputs
+ *                                             └──(a spec without ops)──▶ axis->packed
+ *
+ * Thread: one at a time; whoever steps has a hold on the job. Owner: a merging owns its parts and what it made of them. */
+#include <stdlib.h>
+
+#include "engine/job_axis_internal.h"
+
+enum { STEP_CELLS = 4096 }; /* some milliseconds */
+
+struct cr_merging {
+    cr_job *job;
+    cr_keyed_bytes *parts;
+    size_t count;
+    cr_keyed_merger *merger;
+    uint8_t *bytes; /* the merged partial, until the job has it */
+    uint64_t length, at;
+    cr_keyed_finisher *finisher;
+};
+
+cr_merging *cr_merging_new(cr_job *job, cr_keyed_bytes *parts, size_t count, cr_error *error) {
+    cr_merging *m = calloc(1, sizeof *m);
+    if (!m) {
+        cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
+        return NULL;
+    }
+    m->job = job;
+    m->parts = parts;
+    m->count = count;
+    return m;
+}
+
+static void free_parts(cr_merging *m) {
+    cr_keyed_merger_free(m->merger);
+    for (size_t i = 0; i < m->count; i++) free((void *)(uintptr_t)m->parts[i].data);
+    free(m->parts);
+    m->merger = NULL;
+    m->parts = NULL;
+    m->count = 0;
+}
+
+void cr_merging_free(cr_merging *m) {
+    if (!m) return;
+    free_parts(m);
+    free(m->finisher);
+    free(m->bytes);
+    free(m);
+}
+
+/* All parts are one: what is left of them. */
+static cr_status merged(cr_merging *m, bool *more, cr_error *error) {
+    cr_job_axis *axis = m->job->axis;
+    uint32_t ops[CR_AXIS_MAX_OPS];
+    axis->spec.shape.n = cr_keyed_merger_elements(m->merger);
+    axis->empty_next = axis->spec.shape.outer; /* of no elements, too, the answers are made here */
+    m->bytes = cr_keyed_merger_end(m->merger, &m->length);
+    free_parts(m);
+    if (cr_job_axis_packs(axis)) {
+        axis->packed = m->bytes;
+        axis->packed_bytes = m->length;
+        m->bytes = NULL;
+        return CR_OK;
+    }
+    for (uint32_t k = 0; k < axis->spec.op_count; k++) ops[k] = (uint32_t)axis->spec.ops[k];
+    *more = axis->spec.shape.outer != 0;
+    return cr_keyed_finisher_new(m->bytes, (size_t)m->length, ops, axis->spec.op_count, &axis->spec.finish,
+                                 &m->finisher, error);
+}
+
+static cr_status finish(cr_merging *m, cr_queue *queue, bool *more, cr_error *error) {
+    cr_job_axis *axis = m->job->axis;
+    const uint64_t all = axis->spec.shape.outer, step = cr_job_axis_answers_at_once(axis);
+    const uint64_t now = all - m->at < step ? all - m->at : step;
+    void *out[CR_AXIS_PLACES];
+    uint8_t *statuses[CR_AXIS_MAX_OPS];
+    cr_output *output = cr_job_axis_output_new(axis, m->at, now, out, error);
+    if (!output) return error->code;
+    for (uint32_t k = 0; axis->spec.statuses && k < axis->spec.op_count; k++)
+        statuses[k] = out[axis->spec.op_count + k];
+    const cr_status status = cr_keyed_finish_next(m->finisher, now, out, axis->spec.statuses ? statuses : NULL, error);
+    m->at += now;
+    *more = m->at < all;
+    if (status == CR_OK) return cr_job_axis_output_emit(queue, m->job, output, out, error);
+    free(output);
+    return status;
+}
+
+cr_status cr_merging_step(cr_merging *m, cr_queue *queue, bool *more, cr_error *error) {
+    size_t which;
+    bool over;
+    *more = false;
+    if (m->finisher) return finish(m, queue, more, error);
+    cr_status status = CR_OK;
+    if (!m->merger) status = cr_keyed_merger_new(m->parts, m->count, &m->merger, &which, error);
+    if (status == CR_OK) status = cr_keyed_merger_step(m->merger, STEP_CELLS, &over, &which, error);
+    if (status != CR_OK) return status;
+    *more = !over;
+    return over ? merged(m, more, error) : CR_OK;
+}
