@@ -118,6 +118,10 @@ static bool merge_message(cr_grpc_stream *stream, const uint8_t *in, size_t len,
     if (status == CR_OK && asked->reduce.source == CR_SOURCE_STREAM)
         status =
             cr_fail(&error, CR_INVALID_ARGUMENT, "MergeRequest.input is for the native protocol; give partials here");
+    if (status == CR_OK && asked->reduce.keyed && !stream->method->parts)
+        status = cr_fail(&error, CR_INVALID_ARGUMENT,
+                         "keyed: what partials by key give comes in parts, and Merge answers by one message: call "
+                         "MergeStream");
     if (status == CR_OK) status = as_stream(asked, false, 0, &error);
     return cr_grpc_stream_call(stream, call, NULL, status, &error);
 }
@@ -205,20 +209,25 @@ static bool slow_log_message(cr_grpc_stream *stream, const uint8_t *in, size_t l
 }
 
 const cr_grpc_method cr_grpc_methods[] = {
-    {"/cured.v1.Cured/Reduce", CR_METHOD_reduce, REDUCE_DATA, REDUCE_BESIDE, false, false, reduce_message, reduce_bulk,
-     reduce_over, end_unary},
-    {"/cured.v1.Cured/ReduceStream", CR_METHOD_reduce_stream, CHUNK_DATA, 0, false, true, chunk_message, chunk_bulk,
-     nothing, end_chunks},
-    {"/cured.v1.Cured/Merge", CR_METHOD_merge, MERGE_PARTIALS, 0, true, false, merge_message, merge_bulk, call_over,
+    {"/cured.v1.Cured/Reduce", CR_METHOD_reduce, REDUCE_DATA, REDUCE_BESIDE, false, false, false, reduce_message,
+     reduce_bulk, reduce_over, end_unary},
+    {"/cured.v1.Cured/ReduceStream", CR_METHOD_reduce_stream, CHUNK_DATA, 0, false, true, true, chunk_message,
+     chunk_bulk, nothing, end_chunks},
+    {"/cured.v1.Cured/Merge", CR_METHOD_merge, MERGE_PARTIALS, 0, true, false, false, merge_message, merge_bulk,
+     call_over, end_unary},
+    {"/cured.v1.Cured/MergeStream", CR_METHOD_merge, MERGE_PARTIALS, 0, true, false, true, merge_message, merge_bulk,
+     call_over, end_unary},
+    {"/cured.v1.Cured/Info", CR_METHOD_info, 0, 0, false, false, false, info_message, NULL, nothing, end_unary},
+    {"/cured.v1.Cured/Stats", CR_METHOD_stats, 0, 0, false, false, false, stats_message, NULL, nothing, end_unary},
+    {"/cured.v1.Cured/SlowLog", CR_METHOD_slow_log, 0, 0, false, false, false, slow_log_message, NULL, nothing,
      end_unary},
-    {"/cured.v1.Cured/Info", CR_METHOD_info, 0, 0, false, false, info_message, NULL, nothing, end_unary},
-    {"/cured.v1.Cured/Stats", CR_METHOD_stats, 0, 0, false, false, stats_message, NULL, nothing, end_unary},
-    {"/cured.v1.Cured/SlowLog", CR_METHOD_slow_log, 0, 0, false, false, slow_log_message, NULL, nothing, end_unary},
-    {"/grpc.health.v1.Health/Check", CR_METHOD_health, 0, 0, false, false, cr_health_check, NULL, nothing, end_unary},
-    {"/grpc.health.v1.Health/Watch", CR_METHOD_health, 0, 0, false, false, cr_health_watch, NULL, nothing, end_unary},
-    {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", CR_METHOD_reflection, 0, 0, false, true,
+    {"/grpc.health.v1.Health/Check", CR_METHOD_health, 0, 0, false, false, false, cr_health_check, NULL, nothing,
+     end_unary},
+    {"/grpc.health.v1.Health/Watch", CR_METHOD_health, 0, 0, false, false, false, cr_health_watch, NULL, nothing,
+     end_unary},
+    {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", CR_METHOD_reflection, 0, 0, false, true, false,
      cr_reflection_message, NULL, nothing, cr_reflection_end},
-    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", CR_METHOD_reflection, 0, 0, false, true,
+    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", CR_METHOD_reflection, 0, 0, false, true, false,
      cr_reflection_message, NULL, nothing, cr_reflection_end},
     {0},
 };

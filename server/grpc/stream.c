@@ -133,8 +133,9 @@ void cr_grpc_stream_begin(cr_grpc_stream *stream) {
         refuse_header(stream, CR_INVALID_ARGUMENT,
                       "this is gRPC: POST with the content-type application/grpc or application/grpc+proto");
     } else if (!stream->method) {
-        refuse_header(stream, CR_UNIMPLEMENTED,
-                      "no such method: cured.v1.Cured has Reduce, ReduceStream, Merge, Info, Stats and SlowLog");
+        refuse_header(
+            stream, CR_UNIMPLEMENTED,
+            "no such method: cured.v1.Cured has Reduce, ReduceStream, Merge, MergeStream, Info, Stats and SlowLog");
     } else if (stream->conn->backlog > CR_GRPC_BACKLOG_MOST) {
         refuse_header(stream, CR_RESOURCE_EXHAUSTED, "4 MiB of answers to other calls wait to be read");
     }
@@ -238,7 +239,7 @@ static void on_room(cr_call *call) { cr_grpc_conn_has_room(stream_of(call)->conn
 
 static void on_parts(cr_call *call) {
     cr_grpc_stream *stream = stream_of(call);
-    if (stream->method->several)
+    if (stream->method->parts)
         send_parts(stream);
     else
         cr_grpc_whole_parts(stream);
@@ -260,11 +261,11 @@ static void reply(cr_grpc_stream *stream, const cr_answer *answer, const cr_wire
     size_t n;
     const uint8_t *packed = cr_answer_pack(answer, asked, &n);
     uint8_t head[12];
-    if (answer->kind == CR_ANSWER_ARRAY && !stream->method->several) {
+    if (answer->kind == CR_ANSWER_ARRAY && !stream->method->parts) {
         cr_grpc_whole_reply(stream, packed, n, asked);
         return;
     }
-    const size_t head_len = stream->method->several ? cr_wire_pack_field_head(3, n, head) : 0;
+    const size_t head_len = stream->method->parts ? cr_wire_pack_field_head(3, n, head) : 0;
     uint8_t *at = cr_grpc_reply_room(stream, head_len + n);
     if (!at) return;
     memcpy(at, head, head_len);

@@ -19,6 +19,7 @@ typedef struct cr_grpc_method {
     uint32_t before; /* another, which lies right before that; 0: none */
     bool repeats;    /* there may be several of them in a message */
     bool several;    /* the client may send several messages */
+    bool parts;      /* what answers is ReduceAnswers, as many as it takes */
     /* A message, but for its bulk: false, when the call has failed. whole: it has none */
     bool (*message)(cr_grpc_stream *stream, const uint8_t *in, size_t len, bool whole);
     /* So many bytes of bulk come. */

@@ -14,7 +14,7 @@ static struct {
 
 cr_status cr_grpc_whole_check(const cr_grpc_stream *stream, const cr_wire_reduce *asked, cr_error *error) {
     uint64_t width = 0;
-    if (stream->method->several || cr_call_geometry(stream->call) == CR_GEOMETRY_WHOLE) return CR_OK;
+    if (stream->method->parts || cr_call_geometry(stream->call) == CR_GEOMETRY_WHOLE) return CR_OK;
     if (asked->want_partial)
         return cr_fail(error, CR_INVALID_ARGUMENT,
                        "partial: one by key comes in parts, and Reduce answers by one message: call ReduceStream");

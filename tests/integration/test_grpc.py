@@ -202,6 +202,42 @@ class Methods(GrpcTest):
         again = self.cured.Merge(pb.MergeRequest(ops=ops, partials=[once] + parts[5:]), timeout=60)
         self.assertEqual([r.value for r in whole.results], [r.value for r in again.results])
 
+    def keyed(self, array, keys, groups, ops, **fields):
+        """The answers by key of each op, or the partial's bytes; and the last message."""
+        said = pb.Keys(stream=True, count=len(keys), dtype=pb.DTYPE_I32, groups=groups)
+        head = request(array, ops, keys=said, input=pb.Input(stream=pb.StreamInput(bytes=array.nbytes)), **fields)
+        body = [pb.ReduceChunk(head=head), pb.ReduceChunk(data=keys.astype("i4").tobytes() + array.tobytes())]
+        return self.parts_of(self.cured.ReduceStream(iter(body), timeout=60), len(ops))
+
+    def parts_of(self, answers, count):
+        got, end = [b""] * count, None
+        for answer in answers:
+            if answer.WhichOneof("answer") == "end":
+                end = answer.end
+            else:
+                got[answer.part.op] += answer.part.values
+        return got, end
+
+    def test_partials_by_key_merge(self):
+        """By MergeStream: the answers, and the partial, of one call of all rows; many of them, and beside those that are not by key."""
+        array, keys = self.rng.standard_normal(90000).astype("f4"), self.rng.integers(0, 20000, 90000)
+        ops, groups = ("sum", "count"), 20000
+        numbers = [pb.Op.Value("OP_" + op.upper()) for op in ops]
+        wanted, last = self.keyed(array, keys, groups, ops)
+        whole, _ = self.keyed(array, keys, groups, ops, partial=True, unplaced=True)
+        parts = [self.keyed(array[a:a + 30000], keys[a:a + 30000], groups, ops, partial=True, unplaced=True)[0][0] for a in (60000, 0, 30000)]
+        merged, end = self.parts_of(self.cured.MergeStream(pb.MergeRequest(ops=numbers, keyed=True, partial=True, partials=parts), timeout=60), 2)
+        self.assertEqual((whole[0], 90000), (merged[0], end.count))
+        got, end = self.parts_of(self.cured.MergeStream(pb.MergeRequest(ops=numbers, keyed=True, partials=parts), timeout=60), 2)
+        self.assertEqual((wanted, last.count, [r.dtype for r in last.results]), (got, end.count, [r.dtype for r in end.results]))
+        plain = self.cured.Reduce(unary(array, ops, partial=True, unplaced=True), timeout=60).partial
+        alone = list(self.cured.MergeStream(pb.MergeRequest(ops=numbers, partials=[plain] * 2), timeout=60))
+        self.assertEqual([180000], [answer.end.count for answer in alone])
+        for words, method, more in ((("keyed", "MergeStream"), self.cured.Merge, {"partials": parts, "keyed": True}), (("partial",), self.cured.Merge, {"partials": parts}),
+                                    (("not one by key",), self.cured.MergeStream, {"partials": [plain], "keyed": True}),
+                                    (("none to merge",), self.cured.MergeStream, {"keyed": True})):
+            self.failure(grpc.StatusCode.INVALID_ARGUMENT, lambda: method(pb.MergeRequest(ops=numbers, **more), timeout=60), *words)
+
     def test_many_partials_merge_in_turns(self):
         part = self.cured.Reduce(unary(np.ones(7, "i8"), partial=True, unplaced=True), timeout=60).partial
         merged = self.cured.Merge(pb.MergeRequest(ops=[pb.OP_SUM], partials=[part] * 20000), timeout=60)
@@ -374,7 +410,7 @@ class OwnServices(GrpcTest):
                 files = [descriptor_pb2.FileDescriptorProto.FromString(f)
                          for f in answer.file_descriptor_response.file_descriptor_proto]
                 self.assertEqual(["cured.proto"], [f.name for f in files])
-                self.assertEqual(["Reduce", "ReduceStream", "Merge", "Info", "Stats", "SlowLog"], [m.name for m in files[0].service[0].method])
+                self.assertEqual(["Reduce", "ReduceStream", "Merge", "MergeStream", "Info", "Stats", "SlowLog"], [m.name for m in files[0].service[0].method])
             for answer in answers[5:]:
                 self.assertEqual(5, answer.error_response.error_code)
 
