@@ -9,9 +9,6 @@
 #include "engine/queue.h"
 #include "kernels/cuda/gpu.h"
 
-/* Of shared memory that a worker reads itself, at a time: the fold finds them in the second cache. */
-enum { CR_LANE_FETCH_BYTES = 256 * 1024 };
-
 typedef struct cr_lane cr_lane;
 
 typedef struct cr_lane_options {

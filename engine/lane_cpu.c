@@ -15,7 +15,6 @@ typedef struct worker {
     cr_lane *lane;
     pthread_t thread;
     cr_worker own;
-    uint8_t *fetched; /* CR_LANE_FETCH_BYTES; NULL: until there is something to fetch */
 } worker;
 
 struct cr_lane {
@@ -26,32 +25,11 @@ struct cr_lane {
     worker workers[];
 };
 
-/* A claim whose bytes nobody has read yet. */
-static void fetch_and_fold(worker *w) {
-    cr_turn *turn = &w->own.turn;
-    const cr_claim *claim = &turn->claim;
-    const cr_job *job = claim->job;
-    const uint64_t from = (uint64_t)(claim->data - claim->segment->data), unit = cr_job_unit(job);
-    if (!w->fetched) w->fetched = aligned_alloc(64, CR_LANE_FETCH_BYTES);
-    if (!w->fetched) cr_fail(&turn->error, CR_RESOURCE_EXHAUSTED, "no memory to read the input");
-    for (uint64_t at = 0, step; at < claim->bytes && turn->error.code == CR_OK; at += step) {
-        step = CR_LANE_FETCH_BYTES / unit * unit;
-        if (step > claim->bytes - at) step = claim->bytes - at;
-        if (claim->segment->fetch(claim->segment, from + at, w->fetched, (size_t)step, &turn->error) != CR_OK) return;
-        const uint64_t index = claim->index + at / job->element;
-        cr_claim_fold(claim, &turn->partial, w->fetched, step / job->element, index);
-    }
-}
-
 static void fold_claim(worker *w, cr_queue *queue) {
     cr_worker *own = &w->own;
     cr_turn *turn = &own->turn;
     const cr_claim *claim = &turn->claim;
     cr_segment *segment = claim->segment;
-    if (segment->fetch) {
-        fetch_and_fold(w);
-        return;
-    }
     if (!segment->mapped) {
         cr_worker_fold(own, queue);
         return;
@@ -70,7 +48,6 @@ static void *worker_main(void *argument) {
     const cr_lane_options *o = &w->lane->options;
     while (cr_worker_next(&w->own, o->queue, o->workers, true)) fold_claim(w, o->queue);
     cr_worker_end(&w->own, o->queue);
-    free(w->fetched);
     return NULL;
 }
 

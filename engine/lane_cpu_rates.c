@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "engine/feed.h"
+#include "engine/worker.h"
 #include "kernels/cpu/fold.h"
 
 enum {
@@ -167,7 +168,7 @@ static double time_reading(const cr_lane_options *o, work what, uint32_t threads
 }
 
 double cr_cpu_rate_shared(const cr_lane_options *o) {
-    return time_reading(o, READ_AND_FOLD, o->workers, CR_LANE_FETCH_BYTES);
+    return time_reading(o, READ_AND_FOLD, o->workers, CR_WORKER_FETCH_BYTES);
 }
 
 double cr_cpu_rate_slabs(const cr_lane_options *o) {

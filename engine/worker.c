@@ -42,21 +42,44 @@ void cr_claim_fold(const cr_claim *claim, cr_partial *into, const uint8_t *data,
     cr_cpu_fold_view(into, &view, elements, job->base + index);
 }
 
-void cr_worker_fold(cr_worker *worker, cr_queue *queue) {
+/* Elements of the claim, of a whole array, that lie at data. */
+static void fold_range(cr_worker *worker, const uint8_t *data, uint64_t elements, uint64_t index) {
+    cr_turn *turn = &worker->turn;
+    const cr_job *job = turn->claim.job;
+    const cr_view view = cr_claim_view(&turn->claim, data, index, 0);
+    if (job->quantile) fold_ranks(worker, job, &view, elements, &turn->error);
+    if (worker->fold && !job->layout)
+        worker->fold(&turn->partial, &view, elements, job->base + index);
+    else
+        cr_claim_fold(&turn->claim, &turn->partial, data, elements, index);
+}
+
+/* A claim whose bytes nobody has read yet. */
+static void fetch_and_fold(cr_worker *worker) {
     cr_turn *turn = &worker->turn;
     const cr_claim *claim = &turn->claim;
     const cr_job *job = claim->job;
-    const uint64_t elements = claim->bytes / job->element;
-    if (job->axis) {
-        cr_job_axis_fold(queue, &worker->hand, claim, &turn->error);
-        return;
+    const uint64_t from = (uint64_t)(claim->data - claim->segment->data), unit = cr_job_unit(job);
+    if (!worker->fetched) worker->fetched = aligned_alloc(64, CR_WORKER_FETCH_BYTES);
+    if (!worker->fetched) cr_fail(&turn->error, CR_RESOURCE_EXHAUSTED, "no memory to read the input");
+    for (uint64_t at = 0, step; at < claim->bytes && turn->error.code == CR_OK; at += step) {
+        step = CR_WORKER_FETCH_BYTES / unit * unit;
+        if (step > claim->bytes - at) step = claim->bytes - at;
+        if (claim->segment->fetch(claim->segment, from + at, worker->fetched, (size_t)step, &turn->error) != CR_OK)
+            return;
+        fold_range(worker, worker->fetched, step / job->element, claim->index + at / job->element);
     }
-    const cr_view view = cr_claim_view(claim, claim->data, claim->index, 0);
-    if (job->quantile) fold_ranks(worker, job, &view, elements, &turn->error);
-    if (worker->fold && !job->layout)
-        worker->fold(&turn->partial, &view, elements, job->base + claim->index);
+}
+
+void cr_worker_fold(cr_worker *worker, cr_queue *queue) {
+    cr_turn *turn = &worker->turn;
+    const cr_claim *claim = &turn->claim;
+    if (claim->segment->fetch)
+        fetch_and_fold(worker);
+    else if (claim->job->axis)
+        cr_job_axis_fold(queue, &worker->hand, claim, &turn->error);
     else
-        cr_claim_fold(claim, &turn->partial, claim->data, elements, claim->index);
+        fold_range(worker, claim->data, claim->bytes / claim->job->element, claim->index);
 }
 
 void cr_worker_rest(cr_worker *worker, cr_queue *queue) {
@@ -76,4 +99,6 @@ void cr_worker_end(cr_worker *worker, cr_queue *queue) {
     free(worker->counts);
     worker->counts = NULL;
     worker->counts_words = 0;
+    free(worker->fetched);
+    worker->fetched = NULL;
 }

@@ -9,11 +9,15 @@
 
 #include "engine/job_axis.h"
 
+/* Of what a worker reads itself, at a time: the fold finds them in the second cache. */
+enum { CR_WORKER_FETCH_BYTES = 256 * 1024 };
+
 typedef struct cr_worker {
     cr_turn turn;
     cr_job_axis_hand hand; /* of an axis job whose block goes on in the next claim */
     uint64_t *counts;      /* of a claim by rank */
     size_t counts_words;
+    uint8_t *fetched; /* CR_WORKER_FETCH_BYTES; NULL: until there is something to fetch */
     /* What folds ranges of whole arrays that are no blocks; NULL: cr_cpu_fold_view. */
     void (*fold)(cr_partial *into, const cr_view *view, uint64_t elements, uint64_t index);
 } cr_worker;
@@ -21,7 +25,7 @@ typedef struct cr_worker {
 /* Gives back the claim in hand, if any, and takes the next, as one of `workers` threads. wait: sleeps until there is one, or
  * the queue is closed. False: there is none. */
 bool cr_worker_next(cr_worker *worker, cr_queue *queue, uint32_t workers, bool wait);
-/* Folds the claim in hand. */
+/* Folds the claim in hand: what nobody has read yet (cr_segment.fetch) it reads. */
 void cr_worker_fold(cr_worker *worker, cr_queue *queue);
 /* Folds elements of the claim's job, a whole array, that lie at data, from its element `index` on. */
 void cr_claim_fold(const cr_claim *claim, cr_partial *into, const uint8_t *data, uint64_t elements, uint64_t index);

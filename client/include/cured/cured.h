@@ -25,7 +25,7 @@
  * calls may be in flight on one connection; they complete in any order.
  *
  * In this process cured_process(), and each round of a wait, does one bounded piece of work: it reads at most 1 MiB and folds one claim
- * (4 MiB, along an axis 16 MiB; 4 MiB for each thread of a pool, 64 MiB at most). Deadlines, cancelling and progress come through in
+ * (4 MiB, along an axis 16 MiB; 8 MiB for each thread of a pool, 128 MiB at most; of a file it reads what it folds). Deadlines, cancelling and progress come through in
  * between. While there is work cured_timeout_ms() is 0.
  *
  * After fork() both processes may go on with the same objects. The parent notices nothing. The child's first call on a
@@ -233,7 +233,8 @@ typedef struct cured_connect_options {
  * helped, in calls of more than 8 MiB, by threads that the first such call starts; they block all signals and are kept until
  * cured_close(). The pool of CURED_THREAD_POOL has a thread for each core that the process may use, and as many as $CURED_NUM_THREADS, or
  * else $OMP_NUM_THREADS, say at most. Its first call starts it, and it stays; one call at a time has it, and others fold alone.
- * The thread that waits reads the files too, so a file system that hangs holds it. A daemon's limits do not apply. CUDA
+ * The thread that waits reads files, too, so a file system that hangs holds it; whole ones the others read with it, from 8 MiB on (of the
+ * pool from what pays). A daemon's limits do not apply. CUDA
  * memory (UNIMPLEMENTED) and kernels by name (FAILED_PRECONDITION) need a daemon. $CURED_CPU_ISA chooses the instruction set of
  * all such connections of the process: "auto", "portable", "avx2" or "avx512" (FAILED_PRECONDITION where the machine lacks it);
  * the bits are the same. UNIMPLEMENTED where the library was built without it (CURED_EMBEDDED=OFF). */

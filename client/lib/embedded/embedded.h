@@ -5,7 +5,8 @@
  *                             └─ queue `shared` ───────► the same, beside the threads of a kept pool
  *
  * The shared queue is used by large inputs only, and only where the program has asked for threads. Memory that cannot be cut is
- * one segment of its job. Files are read, and streams copied, into pieces; whoever folds the last byte of one gives it back. No
+ * one segment of its job, and so is a file of which several threads read what they fold (unread.c). Other files are read, and streams
+ * copied, into pieces; whoever folds the last byte of one gives it back. No
  * signal is touched, nobody waits for anything but the end of claims under way, and one turn is one piece and one claim.
  *
  * Thread: the one that uses the connection; the pool's threads fold, and give pieces back. Owner: the connection owns its
@@ -97,16 +98,16 @@ typedef struct cr_work {
     uint64_t index;         /* of the next piece's first element */
     int fd;                 /* of a file or region that is read */
     const uint8_t *memory;  /* in place of fd, where the columns come in strips */
-    const uint8_t *wide; /* the input, in memory, whose claims the thread pool takes too (wide.c); NULL: it does not */
-    uint64_t wide_bytes;
-    uint64_t offset;       /* of the input in the file, in bytes */
-    uint64_t fed, left;    /* of the input, in bytes: in pieces, and not yet */
-    cr_ahead ahead;        /* of fd */
-    uint64_t received;     /* of a stream, in bytes */
-    struct cr_kept *kept;  /* input that is not of use yet (kept.c); NULL: none */
-    struct cr_kept *whole; /* a stream that is read several times; NULL: none */
-    cr_rereads *rereads;   /* NULL: one read is enough */
-    uint64_t progress_ns;  /* when to say how far it is */
+    bool wide;              /* the thread pool takes claims, too (wide.c) */
+    uint64_t wide_bytes;    /* of the input */
+    uint64_t offset;        /* of the input in the file, in bytes */
+    uint64_t fed, left;     /* of the input, in bytes: in pieces, and not yet */
+    cr_ahead ahead;         /* of fd */
+    uint64_t received;      /* of a stream, in bytes */
+    struct cr_kept *kept;   /* input that is not of use yet (kept.c); NULL: none */
+    struct cr_kept *whole;  /* a stream that is read several times; NULL: none */
+    cr_rereads *rereads;    /* NULL: one read is enough */
+    uint64_t progress_ns;   /* when to say how far it is */
 } cr_work;
 
 /* Memory that input is read or copied into. */
@@ -147,12 +148,23 @@ void cr_local_free_pieces(cr_local *local);
 void cr_work_feed_fails(cr_work *work, const cr_error *error);
 /* bytes of the input, in the job's order, from where they lie. */
 cr_status cr_work_read(const cr_work *work, uint8_t *to, uint64_t bytes, cr_error *error);
+/* Makes all of the segment claimable. */
 void cr_work_publish(cr_work *work, cr_segment *segment, const void *data, uint64_t bytes,
                      void (*release)(cr_segment *segment));
+/* The same of what the worker reads that folds it: data is nowhere. */
+typedef cr_status cr_local_fetch(cr_segment *segment, uint64_t offset, void *into, size_t bytes, cr_error *error);
+void cr_work_publish_by(cr_work *work, cr_segment *segment, const void *data, uint64_t bytes,
+                        void (*release)(cr_segment *segment), cr_local_fetch *fetch);
+/* All of these bytes of a file. */
+cr_status cr_local_read(int fd, uint8_t *to, uint64_t bytes, uint64_t offset, cr_error *error);
 bool cr_work_stream_ended(const cured_call *call);
 void cr_work_end_stream(cr_work *work);
 /* More than the shape has elements: the feed has failed then. */
 bool cr_work_too_many_came(cr_work *work);
+
+/* unread.c: whether several threads read the work's file, each what it folds; and offers it so. */
+bool cr_work_reads_apart(const cr_work *work);
+cr_status cr_work_offer_file(cr_work *work, int fd, uint64_t offset, uint64_t bytes, cr_error *error);
 
 /* kept.c: whether the input is kept; takes more of it (false: nothing can be done now); it is whole; it is not wanted any more. */
 bool cr_work_keeps(const cr_work *work);
@@ -195,7 +207,7 @@ void cr_work_progress(cr_local *local);
 void cr_work_drop(cr_work *work);
 
 /* wide.c: threads that claim from an input by turns of the process's thread pool; 1: the caller's alone. */
-uint32_t cr_wide_threads(const cr_local *local, const cr_local_input *input);
+uint32_t cr_wide_threads(const cured_call *call, const cr_local_input *input);
 /* One turn, with all workers. False: another call has the pool, or there was nothing to claim. */
 bool cr_wide_step(const cr_work *work);
 

@@ -180,15 +180,21 @@ typedef struct borrowed {
 
 static void borrowed_release(cr_segment *segment) { free(cr_container(segment, borrowed, segment)); }
 
-void cr_work_publish(cr_work *work, cr_segment *segment, const void *data, uint64_t bytes,
-                     void (*release)(cr_segment *segment)) {
+void cr_work_publish_by(cr_work *work, cr_segment *segment, const void *data, uint64_t bytes,
+                        void (*release)(cr_segment *segment), cr_local_fetch *fetch) {
     cr_queue *queue = work->line->queue;
     cr_segment_init(segment, work->job, data, work->index);
     segment->aligned = true;
     segment->release = release;
+    segment->fetch = fetch;
     work->index += bytes / work->job->element;
     cr_queue_add(queue, segment);
     cr_queue_ready(queue, segment, bytes, true);
+}
+
+void cr_work_publish(cr_work *work, cr_segment *segment, const void *data, uint64_t bytes,
+                     void (*release)(cr_segment *segment)) {
+    cr_work_publish_by(work, segment, data, bytes, release, NULL);
 }
 
 cr_status cr_work_offer(cr_work *work, const uint8_t *data, uint64_t bytes, cr_error *error) {
@@ -223,7 +229,7 @@ static void publish_piece(cr_work *work) {
     cr_work_publish(work, &piece->segment, piece->data, piece->used, piece_release);
 }
 
-static cr_status read_all(int fd, uint8_t *to, uint64_t bytes, uint64_t offset, cr_error *error) {
+cr_status cr_local_read(int fd, uint8_t *to, uint64_t bytes, uint64_t offset, cr_error *error) {
     while (bytes != 0) {
         ssize_t n = pread(fd, to, (size_t)bytes, (off_t)offset);
         if (n < 0 && errno == EINTR) continue;
@@ -251,7 +257,7 @@ cr_status cr_work_read(const cr_work *work, uint8_t *to, uint64_t bytes, cr_erro
         if (work->memory != NULL)
             memcpy(to, work->memory + offset, now);
         else
-            status = read_all(work->fd, to, now, work->offset + offset, error);
+            status = cr_local_read(work->fd, to, now, work->offset + offset, error);
         to += now;
         at += now;
     }

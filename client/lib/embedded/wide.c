@@ -1,6 +1,6 @@
 /* wide: a turn in which the thread pool of the process claims from a connection's queue, beside the caller's thread: for inputs in memory
- * that split.h does not cut, such as those along an axis, by offsets, by key, by rank. What workers carry they give back before the turn ends,
- * so that between turns the queue is the caller's alone.
+ * that split.h does not cut, such as those along an axis, by offsets, by key, by rank; and for files (unread.c). What workers carry they
+ * give back before the turn ends, so that between turns the queue is the caller's alone.
  *
  * Thread: the one that uses the connection; workers of the pool, until the turn is over. Owner: the connection's local. */
 #include "client/lib/embedded/embedded.h"
@@ -29,8 +29,14 @@ static void claim_some(void *argument, uint32_t number) {
     if (number != 0) cr_worker_end(worker, queue);
 }
 
-uint32_t cr_wide_threads(const cr_local *local, const cr_local_input *input) {
-    if (!local->pooled || input->memory == NULL) return 1;
+/* Whether each thread may read what it folds (unread.c). */
+static bool is_file(const cured_call *call, const cr_local_input *input) {
+    return input->fd >= 0 && call->geometry == CR_GEOMETRY_WHOLE &&
+           cr_partial_grain((cr_dtype)call->request.reduce.dtype, call->needs.families) == 1;
+}
+
+uint32_t cr_wide_threads(const cured_call *call, const cr_local_input *input) {
+    if (!call->calls->local->pooled || (input->memory == NULL && !is_file(call, input))) return 1;
     cr_thread_pool *pool = cr_thread_pool_take(input->memory, input->bytes);
     if (pool == NULL) return 1;
     const uint32_t threads = cr_thread_pool_threads(pool);
@@ -39,7 +45,7 @@ uint32_t cr_wide_threads(const cr_local *local, const cr_local_input *input) {
 }
 
 bool cr_wide_step(const cr_work *work) {
-    cr_thread_pool *pool = cr_thread_pool_take(work->wide, work->wide_bytes);
+    cr_thread_pool *pool = cr_thread_pool_take(NULL, work->wide_bytes);
     if (pool == NULL) return false;
     wide_turn turn = {.line = work->line, .until_ns = cr_now_ns() + TURN_NS};
     cr_thread_pool_run(pool, cr_thread_pool_threads(pool) - 1, work->wide_bytes, claim_some, &turn);

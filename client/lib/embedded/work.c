@@ -124,16 +124,18 @@ static uint64_t cut_to_segments(const cured_call *call, cr_local_input *input) {
 static cr_status begin(cr_work *work, cr_local_input *input, cr_error *error) {
     const uint64_t from = cut_to_segments(work->call, input);
     const bool pooled = cr_local_is_pooled(work->call, input);
-    const uint32_t wide = pooled ? 1 : cr_wide_threads(work->local, input);
+    const uint32_t wide = pooled ? 1 : cr_wide_threads(work->call, input);
     work->line = line_for(work->local, input->bytes, error);
     if (work->line != NULL && wide > 1) work->line->threads = wide;
     cr_status status = work->line != NULL ? make_job(work, input->memory != NULL, pooled, from, error) : error->code;
     if (status != CR_OK) return status;
-    work->wide = wide > 1 && !work->job->in_order ? input->memory : NULL;
+    work->wide = wide > 1 && !work->job->in_order;
     work->wide_bytes = input->bytes;
     work->index = work->fed = 0;
     const bool strips = cr_job_axis_in_strips(work->job);
     if (input->memory == NULL && cr_work_check_block(work, error) != CR_OK) return error->code;
+    if (input->memory == NULL && input->fd >= 0 && input->bytes != 0 && cr_work_reads_apart(work))
+        return cr_work_offer_file(work, input->fd, input->offset, input->bytes, error);
     if (input->memory != NULL && !strips) return cr_work_offer(work, input->memory, input->bytes, error);
     if (input->bytes != UINT64_MAX) cr_queue_set_total(work->line->queue, work->job, input->bytes);
     work->memory = input->memory;
@@ -188,7 +190,7 @@ static bool feed_one(cr_local *local) {
 static bool fold_wide(const cr_local *local) {
     for (const cr_list *node = local->works.next; node != &local->works; node = node->next) {
         const cr_work *work = cr_container(node, cr_work, link);
-        if (work->wide != NULL) return cr_wide_step(work);
+        if (work->wide) return cr_wide_step(work);
     }
     return false;
 }

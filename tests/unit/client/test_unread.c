@@ -1,0 +1,251 @@
+/* Files that several threads of this process read, each what it folds: the bits of one thread and of memory, by descriptors and regions, and
+ * what becomes of a file that is cut, of a deadline and of a pool that another call has. */
+#include <check.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/lib/embedded/thread_pool.h"
+#include "cured/cured.h"
+#include "tests/unit/check_main.h"
+
+#define OK(call) ck_assert_int_eq(call, CURED_OK)
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+enum {
+    MIB = 1024 * 1024,
+    SPARSE = CHECK_SPARSE > 1,
+    BYTES = (SPARSE ? 9 : 21) * MIB + 24, /* several claims for each thread, whose last is no whole one */
+    AT = 40,                              /* where the elements begin in the file */
+    LARGE = 256,                          /* MiB of a file of holes */
+};
+
+/* The first with those that find a place or go by rank, the second with one that needs the elements in order for floats. */
+static const cured_op some[] = {
+    CURED_OP_SUM,    CURED_OP_MIN,   CURED_OP_MAX,       CURED_OP_ARGMIN,    CURED_OP_ARGMAX, CURED_OP_VAR,
+    CURED_OP_DIGEST, CURED_OP_NORM2, CURED_OP_COUNT_NAN, CURED_OP_COUNT_INF, CURED_OP_MEDIAN,
+};
+static const cured_op others[] = {CURED_OP_PROD, CURED_OP_SUM};
+static const cured_op bits[] = {CURED_OP_BIT_XOR, CURED_OP_PTP};
+static const uint32_t ways[] = {3, CURED_THREAD_POOL, 2, 1};
+
+static uint8_t *data, *mask;
+static int file;
+
+static cured_conn *connect_as(uint32_t threads) {
+    cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
+    cured_conn *conn = NULL;
+    options.threads = threads;
+    OK(cured_connect("embedded:", &options, &conn, NULL));
+    return conn;
+}
+
+/* A file of a disk, or memory without seals, which nobody maps either; it is gone with its descriptor. */
+static int make_file(bool disk) {
+    char name[] = "unread-XXXXXX";
+    const int fd = disk ? mkstemp(name) : memfd_create("unread", MFD_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    if (disk) unlink(name);
+    return fd;
+}
+
+static void setup(void) {
+    uint32_t seed = 11;
+    cr_thread_pool_renew(3, MIB);
+    data = malloc(BYTES);
+    mask = malloc(BYTES);
+    for (size_t i = 0; i < BYTES; i++) data[i] = (uint8_t)((seed = seed * 1664525u + 1013904223u) >> 24);
+    for (size_t i = 0; i < BYTES; i++) mask[i] = i % 7 < 3;
+}
+
+static void teardown(void) {
+    free(data);
+    free(mask);
+}
+
+static void write_file(bool disk) {
+    file = make_file(disk);
+    ck_assert_int_eq(pwrite(file, "head", 4, 0), 4);
+    ck_assert_int_eq(pwrite(file, data, BYTES, AT), BYTES);
+}
+
+static void assert_equal(const cured_call *want, const cured_call *got, size_t count, unsigned dtype, uint32_t way) {
+    for (size_t i = 0; i < count; i++) {
+        size_t a_bytes, b_bytes;
+        const cured_value *a = cured_call_value(want, i), *b = cured_call_value(got, i);
+        const void *x = cured_value_bytes(a, &a_bytes), *y = cured_value_bytes(b, &b_bytes);
+        const char *name = cured_op_name(cured_value_op(a));
+        ck_assert_msg(cured_value_status(a, NULL) == cured_value_status(b, NULL), "%s of %u by %u", name, dtype, way);
+        ck_assert_uint_eq(a_bytes, b_bytes);
+        ck_assert_msg(a_bytes == 0 || memcmp(x, y, a_bytes) == 0, "%s of %u by %u threads", name, dtype, way);
+    }
+}
+
+/* Whether the ops are for the type, and give of the file what they give of the memory. */
+static bool compare(cured_conn *one, cured_conn *conn, cured_dtype dtype, const cured_op *ops, size_t count,
+                    const cured_options *o, uint32_t way) {
+    const uint64_t n = BYTES / cured_dtype_size(dtype);
+    cured_call *want, *got;
+    OK(cured_reduce_buffer(one, dtype, ops, count, data, n, o, &want, NULL));
+    OK(cured_reduce_fd(conn, dtype, ops, count, file, AT, n, o, &got, NULL));
+    const bool good = cured_wait(want, NULL) == CURED_OK;
+    ck_assert_int_eq(cured_wait(got, NULL) == CURED_OK, good);
+    if (good) assert_equal(want, got, count, dtype, way);
+    cured_call_free(want);
+    cured_call_free(got);
+    return good;
+}
+
+START_TEST(files_have_the_bits_of_memory) {
+    const uint32_t way = ways[_i / 2];
+    cured_conn *one = connect_as(1), *conn = connect_as(way);
+    cured_options masked = CURED_OPTIONS_INIT;
+    int good = 0;
+    write_file(_i % 2 != 0);
+    for (unsigned t = CURED_BOOL; t <= CURED_F8_E5M2; t++) {
+        if (t == CURED_I128 || t == CURED_BIGINT || (SPARSE && t % 3 != 0)) continue;
+        const cured_dtype dtype = (cured_dtype)t;
+        masked.mask = &(cured_mask){.data = mask, .count = BYTES / cured_dtype_size(dtype), .kind = CURED_MASK_BYTES};
+        good += compare(one, conn, dtype, some, COUNT(some), NULL, way);
+        good += compare(one, conn, dtype, others, COUNT(others), NULL, way);
+        good += compare(one, conn, dtype, bits, COUNT(bits), NULL, way);
+        good += compare(one, conn, dtype, some, 3, &masked, way);
+    }
+    ck_assert_int_ge(good, SPARSE ? 12 : 40);
+    close(file);
+    cured_close(one);
+    cured_close(conn);
+}
+END_TEST
+
+START_TEST(pairs_and_partials_too) {
+    const uint32_t way = ways[_i];
+    const uint64_t n = BYTES / sizeof(float);
+    const cured_op dot = CURED_OP_DOT, sum = CURED_OP_SUM;
+    cured_conn *one = connect_as(1), *conn = connect_as(way);
+    cured_options o = CURED_OPTIONS_INIT;
+    const cured_second second = {.data = data, .count = n, .dtype = CURED_F32};
+    size_t a, b;
+    cured_call *want, *got;
+    write_file(false);
+    o.second = &second;
+    ck_assert(compare(one, conn, CURED_F32, &dot, 1, &o, way));
+    o.second = NULL;
+    o.partial = true;
+    o.first = 4096;
+    OK(cured_reduce_buffer(one, CURED_F32, &sum, 1, data, n, &o, &want, NULL));
+    OK(cured_reduce_fd(conn, CURED_F32, &sum, 1, file, AT, n, &o, &got, NULL));
+    OK(cured_wait(want, NULL));
+    OK(cured_wait(got, NULL));
+    const void *x = cured_call_partial(want, &a), *y = cured_call_partial(got, &b);
+    ck_assert_uint_eq(a, b);
+    ck_assert_mem_eq(x, y, a);
+    cured_call_free(want);
+    cured_call_free(got);
+    close(file);
+    cured_close(one);
+    cured_close(conn);
+}
+END_TEST
+
+START_TEST(regions_without_seals_are_read_so) {
+    const uint32_t way = ways[_i];
+    const cured_op sum = CURED_OP_SUM;
+    cured_conn *one = connect_as(1), *conn = connect_as(way);
+    const uint64_t n = BYTES / sizeof(double);
+    cured_region *region;
+    cured_call *want, *got;
+    write_file(false);
+    OK(cured_region_fd(conn, file, &region, NULL));
+    OK(cured_reduce_buffer(one, CURED_F64, &sum, 1, data, n, NULL, &want, NULL));
+    OK(cured_region_reduce(region, CURED_F64, &sum, 1, AT, n, NULL, &got, NULL));
+    OK(cured_wait(want, NULL));
+    OK(cured_wait(got, NULL));
+    assert_equal(want, got, 1, CURED_F64, way);
+    cured_call_free(want);
+    cured_call_free(got);
+    cured_region_free(region);
+    close(file);
+    cured_close(one);
+    cured_close(conn);
+}
+END_TEST
+
+/* The connection goes on, whatever became of the call. */
+static void assert_goes_on(cured_conn *conn, uint32_t way) {
+    const cured_op max = CURED_OP_MAX;
+    cured_conn *one = connect_as(1);
+    write_file(true);
+    ck_assert(compare(one, conn, CURED_U8, &max, 1, NULL, way));
+    close(file);
+    cured_close(one);
+}
+
+START_TEST(a_file_that_is_cut_is_an_error) {
+    const cured_op sum = CURED_OP_SUM;
+    cured_conn *conn = connect_as(ways[_i]);
+    cured_error error;
+    cured_call *call;
+    const int fd = make_file(false);
+    ck_assert_int_eq(ftruncate(fd, (off_t)LARGE * MIB), 0);
+    OK(cured_reduce_fd(conn, CURED_F32, &sum, 1, fd, 0, LARGE * MIB / sizeof(float), NULL, &call, NULL));
+    ck_assert_int_eq(ftruncate(fd, MIB), 0);
+    ck_assert_int_eq(cured_wait(call, &error), CURED_DATA_LOSS);
+    ck_assert_ptr_nonnull(strstr(error.text, "the file was cut while it was read"));
+    cured_call_free(call);
+    close(fd);
+    assert_goes_on(conn, ways[_i]);
+    cured_close(conn);
+}
+END_TEST
+
+/* A call that is over leaves its descriptor to the program. */
+START_TEST(a_call_may_end_before_its_file) {
+    const cured_op sum = CURED_OP_SUM;
+    cured_conn *conn = connect_as(ways[_i]);
+    cured_options o = CURED_OPTIONS_INIT;
+    cured_call *call;
+    const int fd = make_file(false);
+    ck_assert_int_eq(ftruncate(fd, (off_t)LARGE * MIB), 0);
+    OK(cured_reduce_fd(conn, CURED_F64, &sum, 1, fd, 0, LARGE * MIB / sizeof(double), NULL, &call, NULL));
+    cured_process(conn, NULL);
+    cured_call_free(call);
+    o.timeout_ms = 1;
+    OK(cured_reduce_fd(conn, CURED_F64, &sum, 1, fd, 0, LARGE * MIB / sizeof(double), &o, &call, NULL));
+    usleep(2000);
+    ck_assert_int_eq(cured_wait(call, NULL), CURED_DEADLINE_EXCEEDED);
+    cured_call_free(call);
+    close(fd);
+    assert_goes_on(conn, ways[_i]);
+    cured_close(conn);
+}
+END_TEST
+
+/* Another call has the pool: this one folds alone. */
+START_TEST(a_busy_pool_is_not_waited_for) {
+    const cured_op sum = CURED_OP_SUM;
+    cured_conn *one = connect_as(1), *conn = connect_as(CURED_THREAD_POOL);
+    write_file(false);
+    ck_assert(compare(one, conn, CURED_F32, &sum, 1, NULL, CURED_THREAD_POOL));
+    cr_thread_pool *pool = cr_thread_pool_take(NULL, BYTES);
+    ck_assert_ptr_nonnull(pool);
+    ck_assert_uint_eq(cr_thread_pool_threads(pool), 3); /* which a file's call has started */
+    ck_assert(compare(one, conn, CURED_F32, &sum, 1, NULL, CURED_THREAD_POOL));
+    cr_thread_pool_give(pool);
+    close(file);
+    cured_close(one);
+    cured_close(conn);
+}
+END_TEST
+
+CR_CHECK_MAIN("client/unread") {
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, files_have_the_bits_of_memory, 0, 2 * COUNT(ways));
+    tcase_add_loop_test(tc, pairs_and_partials_too, 0, COUNT(ways));
+    tcase_add_loop_test(tc, regions_without_seals_are_read_so, 0, COUNT(ways));
+    tcase_add_loop_test(tc, a_file_that_is_cut_is_an_error, 0, COUNT(ways));
+    tcase_add_loop_test(tc, a_call_may_end_before_its_file, 0, COUNT(ways));
+    tcase_add_test(tc, a_busy_pool_is_not_waited_for);
+}
