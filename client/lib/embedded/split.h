@@ -1,9 +1,9 @@
 /* split: folds of arrays in memory, by the thread pool of the process where that helps (thread_pool.h), else by the caller alone. The bits are
  * the same.
  *
- * The array is cut into a range for each thread. A thread folds its own range, a piece at a time, and then pieces of the others' ranges
- * that nobody has taken: so a range stays in the cache of one core from call to call, and a worker that comes late is waited for by
- * nobody. A product of floats, whose order counts, is the caller's alone.
+ * A short array is cut into a range for each thread. A thread folds its own range, a piece at a time, and then pieces of the others' ranges
+ * that nobody has taken: so a range stays in the cache of one core from call to call. Of a long array all take pieces in its order. Either
+ * way a worker that comes late is waited for by nobody. A product of floats, whose order counts, is the caller's alone.
  *
  * Thread: any. Owner: the caller owns partial and data. */
 #ifndef CURED_CLIENT_LIB_EMBEDDED_SPLIT_H
