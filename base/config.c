@@ -208,7 +208,8 @@ static cr_status default_listen(cr_config *config, char *const *env, cr_error *e
         snprintf(text, sizeof text, "unix:%s/cured.sock", folder);
     } else {
         return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "listen: no address given, and XDG_RUNTIME_DIR names no folder for the default; use --listen");
+                       "listen: no address given, and XDG_RUNTIME_DIR names no folder for the default; use --listen, "
+                       "such as --listen unix:$HOME/cured.sock");
     }
     if (cr_address_parse(text, &address, &why))
         return cr_fail(error, CR_INVALID_ARGUMENT, "listen: the default in XDG_RUNTIME_DIR: %s", why.text);

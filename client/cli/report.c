@@ -90,6 +90,14 @@ int cli_flush(void) {
     return cli_fail(EXIT_IO, "cannot write to standard output");
 }
 
+/* What starts a daemon where none is named. A user without a folder for sockets, as after `su`, says where it listens. */
+static const char *start_of_a_daemon(void) {
+    const char *folder = getenv("XDG_RUNTIME_DIR");
+    return geteuid() == 0 || (folder != NULL && *folder == '/')
+               ? "cured"
+               : "export CURED_CONNECT=unix:$HOME/cured.sock; cured --listen $CURED_CONNECT";
+}
+
 /* What is wrong and what to do about it, on one line. */
 static int connect_failed(const cli_options *o, const cured_error *error) {
     const char *where = o->connect != NULL ? o->connect : getenv("CURED_CONNECT");
@@ -105,8 +113,8 @@ static int connect_failed(const cli_options *o, const cured_error *error) {
                             "USER and a new login; cured-client doctor says more)",
                             error->text);
         default:
-            return cli_fail(EXIT_CONNECT, "%s (start a daemon: cured%s%s &; cured-client doctor says more)",
-                            error->text, given ? " --listen " : "", given ? where : "");
+            return cli_fail(EXIT_CONNECT, "%s (start a daemon: %s%s &; cured-client doctor says more)", error->text,
+                            given ? "cured --listen " : start_of_a_daemon(), given ? where : "");
     }
 }
 

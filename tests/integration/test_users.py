@@ -5,6 +5,7 @@ Tests with grpcio are in test_principals: here processes fork, which grpcio does
 """
 import grp
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -12,7 +13,8 @@ import traceback
 import unittest
 
 from connection import HANG_S, Connection
-from cured_daemon import CURED, Daemon, environment, main, need_binary
+from cured_daemon import CLIENT, CURED, Daemon, environment, main, need_binary
+from for_others import for_others
 from cured_wire import CALL, END, bytes_field, frame
 from tls_files import Authority
 
@@ -171,6 +173,37 @@ class Users(unittest.TestCase):
                              capture_output=True, text=True, env=environment(), timeout=HANG_S)
         self.assertEqual(64, ran.returncode)
         self.assertIn('allow_groups: this machine knows no group "no-such-group"', ran.stderr)
+
+
+class Hints(unittest.TestCase):
+    """What a user without a folder at $XDG_RUNTIME_DIR, as after `su`, is told to start: it works when it is copied."""
+
+    def test_a_daemon_for_this_user(self):
+        if os.path.exists("/run/cured/cured.sock"):
+            self.skipTest("a daemon listens here already")
+        folder = tempfile.mkdtemp(prefix="cured-it-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        os.mkdir(os.path.join(folder, "bin"))
+        for program in (CURED, CLIENT):
+            os.symlink(for_others(program), os.path.join(folder, "bin", os.path.basename(program)))
+        somebody = {}
+        if os.geteuid() == 0:
+            somebody = {"user": 65534, "group": 65534, "extra_groups": []}
+            os.chown(folder, 65534, 65534)
+        env = environment(HOME=folder, PATH=os.path.join(folder, "bin") + os.pathsep + os.environ["PATH"])
+        env.pop("XDG_RUNTIME_DIR", None)
+
+        def run(script):
+            return subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, env=env, cwd=folder, check=False, **somebody)
+        ran = run("cured-client ping")
+        self.assertEqual(69, ran.returncode, ran.stderr)
+        hint, = re.findall(r"\(start a daemon: (.* &); cured-client doctor says more\)$", ran.stderr.strip())
+        ran = run("%s\nuntil cured-client ping 2>/dev/null; do kill -0 $! || exit 9; sleep 0.1; done; kill $!; wait $!" % hint)
+        self.assertEqual(0, ran.returncode, (hint, ran.stderr))
+        self.assertIn("answers in", ran.stdout)
+        ran = run("cured")
+        self.assertEqual(64, ran.returncode)
+        self.assertIn("use --listen, such as --listen unix:$HOME/cured.sock", ran.stderr)
 
 
 if __name__ == "__main__":
