@@ -83,6 +83,21 @@ static PyObject *run_counted(cr_py_request *r, const arguments *a) {
     return PyErr_Format(PyExc_TypeError, "min_count: %s takes none", r->partial ? "a partial" : "AsyncClient");
 }
 
+/* Whether an array has rows, and all of them are of no elements. */
+static bool has_hollow_rows(PyObject *array) {
+    PyObject *shape = PyObject_GetAttrString(array, "shape");
+    if (shape == NULL) PyErr_Clear();
+    const Py_ssize_t ndim = shape != NULL && PyTuple_Check(shape) ? PyTuple_Size(shape) : 0;
+    bool hollow = false;
+    for (Py_ssize_t i = 1; i < ndim && !hollow; i++) {
+        PyObject *n = PyTuple_GetItem(shape, i);
+        hollow = n != NULL && PyLong_Check(n) && PyLong_AsLong(n) == 0;
+    }
+    PyErr_Clear();
+    Py_XDECREF(shape);
+    return hollow;
+}
+
 static PyObject *run_request(cr_py_request *r, const arguments *a) {
     const bool listed = is_list(r), stored = !listed && cr_py_is_stored(r->array);
     if ((listed || stored) && r->async != NULL)
@@ -97,6 +112,8 @@ static PyObject *run_request(cr_py_request *r, const arguments *a) {
         return quick != NULL || PyErr_Occurred() ? quick : run_elsewhere(r, "cured._lists", a);
     }
     if (stored) return run_elsewhere(r, "cured._chunks", a);
+    if (r->keys != NULL && r->async == NULL && !r->partial && has_hollow_rows(r->array))
+        return run_elsewhere(r, "cured._hollow", a);
     if (r->async == NULL) return cr_py_request_run(r);
     if (r->client == NULL) return cr_py_async_start(r->async, r);
     PyErr_SetString(PyExc_TypeError, "client: an AsyncClient answers by itself");

@@ -116,6 +116,37 @@ class Keys(DaemonTest, Case):
         self.assertEqual((2, 3), cured.sum(np.zeros((0, 3)), keys=np.zeros(0, "i4"), groups=2).shape)
         self.assertEqual((0,), cured.sum(np.zeros(0), keys=np.zeros(0, "i4")).shape)
 
+    def test_rows_of_no_elements(self):
+        """Each group has its row of no answers; what is wrong is said as of other rows."""
+        ops, folder = "sum,mean,min,argmax,count,any", self.enterContext(tempfile.TemporaryDirectory())
+        client = self.enterContext(cured.Client("embedded:"))
+        for dtype, shape in itertools.product(("f4", "<i8", ">u2", "?"), ((3, 0), (0, 0), (3, 2, 0), (3, 0, 2))):
+            a, keys = np.zeros(shape, dtype), np.array([0, 2, 0])[:shape[0]]
+            np.save(folder + "/a.npy", a)
+            one = cured.reduce(np.ones((1, 1), dtype), ops, keys=np.zeros(1, int))
+            for asked in (a, np.asfortranarray(a), np.ma.masked_array(a), cured.file(folder + "/a.npy")):
+                for options in ({"groups": 4}, {}, {"groups": 1, "drop": True}, {"groups": 4, "client": client}):
+                    made, groups = cured.reduce(asked, ops, keys=keys, **options), options.get("groups", 3 if shape[0] else 0)
+                    for op in made:
+                        self.assertEqual(((groups,) + shape[1:], one[op].dtype), (made[op].shape, made[op].dtype), (op, dtype, shape))
+            out = np.empty((4,) + shape[1:], "f4")
+            self.assertIs(out, cured.mean(a, keys=keys, groups=4, out=out))
+            self.assertEqual(out.shape, cured.mean(a, keys=keys, groups=4, where=np.ones(shape, bool), min_count=1).shape)
+        a, keys = np.zeros((3, 0)), np.array([0, 2, 0])
+        for wrong in ({"groups": 2}, {"groups": -1}, {"axis": 1}, {"keepdims": True}, {"initial": 1.0}, {"dtype": "i4"}, {"ddof": 1}, {"offsets": [0, 1]}, {"out": np.empty(3)},
+                      {"where": np.ones(2, bool)}, {"second": a}, {"keys": keys[1:]}, {"keys": keys * 1.0}):
+            options = {"keys": keys, **wrong}
+            with self.assertRaises((TypeError, ValueError)) as of_one:
+                cured.sum(np.zeros((3, 1)), **(options if "where" not in wrong and "second" not in wrong else {**options, **{name: np.ones((5, 7), bool) for name in wrong}}))
+            with self.assertRaises(type(of_one.exception)) as of_none:
+                cured.sum(a, **options)
+            self.assertEqual(str(of_one.exception).partition(":")[0], str(of_none.exception).partition(":")[0], wrong)
+        for op in ("digest", "median", "dot"):
+            with self.assertRaises((TypeError, ValueError, NotImplementedError)):
+                getattr(cured, op)(a, keys=keys)
+        with self.assertRaisesRegex(ValueError, "rows have no elements"):
+            cured.partial(a, "sum", keys=keys)
+
     def test_refused(self):
         a, keys = np.ones((4, 2)), np.array([0, 1, 0, 1])
         for options, sentence in (({"axis": 1}, "axis: by key"), ({"keys": keys[:3]}, "keys: 3 of them, the array has 4 rows"),

@@ -1,0 +1,33 @@
+"""By key of rows that have no elements: each group has a row of no answers. Called by the extension, which answers of elements."""
+import numpy
+
+from . import _cured
+from ._lists import _cuda_device
+
+OF_KEYS = ("keys", "groups", "drop")
+
+
+def answer(arguments):
+    what, array, names, client, options = arguments
+    if _cuda_device(array) is not None:
+        raise ValueError("keys: the array's rows have no elements")
+    options = {name: value for name, value in options.items() if name != "client"}
+    given, where, out = {name: options[name] for name in OF_KEYS if name in options}, options.pop("where", None), options.pop("out", None)
+    if options.get("second") is None:
+        _cured.count(array, where=where)  # raises what is wrong with the mask
+    dtype = _cured.partial(array, "count", first=None).dtype
+    dtype = "f32" if dtype in ("bf16", "f8_e4m3", "f8_e5m2") else dtype  # no Python array holds these
+    one = _cured.empty((1, 1), dtype)
+    asked = {**options, "keys": numpy.zeros(1, numpy.int64), "groups": 1}
+    single = getattr(_cured, names[0])
+    found = single(one, **asked) if what == "" else _cured.reduce(one, names, **asked)  # raises what is wrong with the options
+    shape = (len(_cured.count(_cured.empty((array.shape[0], 1), dtype), **given)),) + tuple(array.shape[1:])
+    if what == "":
+        made = numpy.empty(shape, found.dtype)
+    else:
+        from ._result import Result
+        made = Result({op: numpy.empty(shape, found[op].dtype) for op in names})
+    if out is None:
+        return made
+    from ._out import store
+    return store((made, out, what == "", names))
