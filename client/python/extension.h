@@ -152,6 +152,8 @@ void cr_py_input_refused(const char *name);
 int cr_py_input_buffer(cr_py_input *in, PyObject *array);
 /* Looks at a mask, which must broadcast to the input's shape. */
 bool cr_py_input_mask(cr_py_input *in, PyObject *mask, bool keeps);
+/* Takes where=, beside a mask that the array of this input may have of its own. */
+bool cr_py_input_where(cr_py_input *in, PyObject *array, PyObject *where);
 /* Keeps this object, which it takes over, instead of what it kept. */
 void cr_py_input_hold(cr_py_input *in, PyObject *object);
 void cr_py_input_release(cr_py_input *in);

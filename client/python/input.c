@@ -311,12 +311,29 @@ bool cr_py_input_mask(cr_py_input *in, PyObject *mask, bool keeps) {
     return taken == 1;
 }
 
-void cr_py_input_release(cr_py_input *in) {
-    drop_view(in);
+static void drop_mask(cr_py_input *in) {
     if (in->has_mask_view) PyBuffer_Release(&in->mask_view);
     in->has_mask_view = false;
-    Py_CLEAR(in->held);
     Py_CLEAR(in->mask_held);
+    in->mask.data = NULL;
+}
+
+bool cr_py_input_where(cr_py_input *in, PyObject *array, PyObject *where) {
+    if (in->mask.data == NULL || in->kind == CR_PY_CUDA) return cr_py_input_mask(in, where, true);
+    PyObject *pair = PyTuple_Pack(2, array, where);
+    PyObject *both = pair != NULL ? cr_py_helper("cured._adapt", "both_masks", pair) : NULL;
+    Py_XDECREF(pair);
+    if (both == NULL) return false;
+    drop_mask(in);
+    const bool good = cr_py_input_mask(in, both, true);
+    Py_DECREF(both);
+    return good;
+}
+
+void cr_py_input_release(cr_py_input *in) {
+    drop_view(in);
+    drop_mask(in);
+    Py_CLEAR(in->held);
 }
 
 bool cr_py_dtype(PyObject *given, cured_dtype *dtype, bool *big) {

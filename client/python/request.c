@@ -365,7 +365,7 @@ static bool check_nulls(const cr_py_request *r) {
 bool cr_py_request_plan(cr_py_request *r) {
     uint64_t axes = 0;
     if (!cr_py_input_take(&r->input, r->array) || !check_nulls(r)) return false;
-    if (r->where != NULL && !cr_py_input_mask(&r->input, r->where, true)) return false;
+    if (r->where != NULL && !cr_py_input_where(&r->input, r->array, r->where)) return false;
     if (!cr_py_block_take(r) || !cr_py_segments_take(r) || !cr_py_keys_take(r) || !cr_py_second_take(r)) return false;
     if (r->initial != NULL && !check_initial(r)) return false;
     bool whole = r->axis == NULL && !r->keepdims;

@@ -138,10 +138,26 @@ class Crossed(DaemonTest, Case):
                     client.reduce(a, OPS, axis=axis, initial=1.0, **options)
 
     def test_what_has_two_masks(self):
+        """An element counts where neither leaves it out, whichever of the two broadcasts."""
+        other = np.random.default_rng(5).random(A.shape) < 0.6
+        masked, both = np.ma.masked_array(A, mask=~KEEP), KEEP & other
         for _, client in self.clients():
-            with self.assertRaisesRegex(TypeError, "where: the array has a mask of its own"):
-                client.sum(np.ma.masked_array(A, mask=~KEEP), where=KEEP)
+            for axis, op in ((None, "max"), (None, "argmin"), *itertools.product((None, 0, (0, 2)), ("sum", "mean", "count", "std", "median"))):
+                for where in (other, np.asfortranarray(other), np.ma.masked_array(other | ~KEEP, ~KEEP & other)):
+                    self.assert_arrays(getattr(client, op)(A, axis=axis, where=KEEP & np.ma.filled(where, False)), getattr(client, op)(masked, axis=axis, where=where))
+            self.assertEqual(A[KEEP & (A[:1] > 0)].sum(), client.sum(masked, where=A[:1] > 0))
+            self.assertEqual(0.0, client.sum(masked, where=False))
+            self.assertEqual(cured.partial(A, "sum", where=both), client.partial(masked, "sum", where=other))
+            self.assertEqual(cured.sum(A, where=both, initial=2.0), client.sum(masked, where=other, initial=2.0))
+            keys = np.arange(len(A)) % 2
+            self.assert_arrays(client.sum(A, keys=keys, where=both), client.sum(masked, keys=keys, where=other))
             self.assertEqual(A[KEEP].sum(), client.sum(np.ma.masked_array(A), where=KEEP))
+            for where, error in ((KEEP[:, :-1], ValueError), (KEEP.astype("i4"), TypeError), (7, TypeError), ("no", TypeError)):
+                with self.assertRaises(error) as plain:
+                    client.sum(A, where=where)
+                with self.assertRaises(error) as own:
+                    client.sum(masked, where=where)
+                self.assertEqual(str(plain.exception), str(own.exception))
 
 
 if __name__ == "__main__":

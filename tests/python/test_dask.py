@@ -200,9 +200,14 @@ class Dask(Case):
             self.assert_same(cured.sum(a, where=hidden.filled(False)), cured.dask.reduce(x, "sum", where=where).compute(scheduler="synchronous").sum)
         with self.assertRaisesRegex(ValueError, "keys: without a mask"):
             cured.dask.sum(x, keys=numpy.ma.masked_array(numpy.zeros(len(a), "i4"), numpy.arange(len(a)) == 1), groups=1)
-        for words, where in (("mask of its own", keep), ("a bool array", 1)):
-            with self.assertRaisesRegex(TypeError, words):
-                cured.dask.sum(dask.array.ma.masked_array(x, keep) if "own" in words else x, where=where)
+        own = self.random.random(keep.shape) < 0.5
+        for op in ("sum", "argmax", "median", "count"):
+            for axis in (None, 0):
+                got = cured.dask.reduce(dask.array.ma.masked_array(x, own), op, axis, where=keep)
+                got = (got[op] if axis is not None else got).compute(scheduler="synchronous")
+                self.assert_arrays(getattr(cured, op)(a, axis=axis, where=keep & ~own), got if axis is not None else got[op], op)
+        with self.assertRaisesRegex(TypeError, "a bool array"):
+            cured.dask.sum(x, where=1)
 
     def test_keys(self):
         """Groups whose rows lie in any chunks, of rows of several columns, under masks, with keys that are dropped."""

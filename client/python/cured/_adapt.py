@@ -58,6 +58,23 @@ def adapt_mask(a):
     return values, None if missing is None or missing is False or not missing.any() else missing
 
 
+def both_masks(arguments):
+    """Where elements of an array count: where they are not missing, and `where` does not leave them out. Without that `where` itself, if it is
+    none for this array: who takes it says why."""
+    import numpy
+    array, where = arguments
+    values, missing = adapt(array)
+    try:
+        keep, unknown = (where, None) if where is False else adapt_mask(where)
+        keep = numpy.asarray(keep)
+        if keep.dtype != bool:
+            return where
+        keep = numpy.broadcast_to(keep if unknown is None else keep & ~unknown, numpy.shape(values))
+    except (TypeError, ValueError):
+        return where
+    return numpy.asarray(keep & ~numpy.broadcast_to(missing, keep.shape))
+
+
 def is_no_array(kind):
     """Whether a type is one of Python's own, whose objects hold no memory of elements of one type."""
     return kind.__module__.partition(".")[0] != "numpy" and issubclass(

@@ -333,14 +333,15 @@ def _masked(x, where):
     """The array without what where leaves out."""
     if where is None or where is True:
         return x
-    if _misses(x):
-        raise TypeError("where: the array has a mask of its own")
     where = dask.array.asanyarray(where)
     if _misses(where):  # broadcast_to forgets a mask
         where = dask.array.ma.filled(where, False)
     if where.dtype != bool:
         raise TypeError("where: a bool array is wanted, not one of %s" % where.dtype)
-    return dask.array.ma.masked_array(x, ~dask.array.broadcast_to(where, x.shape))
+    missing = ~dask.array.broadcast_to(where, x.shape)
+    if _misses(x):  # an element counts where neither leaves it out
+        x, missing = dask.array.ma.getdata(x), missing | dask.array.ma.getmaskarray(x)
+    return dask.array.ma.masked_array(x, missing)
 
 
 def _checked(x, where, split_every):
