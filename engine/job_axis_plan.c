@@ -188,7 +188,7 @@ cr_status cr_job_axis_make_by_keys(cr_job *job, const cr_axis_spec *spec, const 
     if (status != CR_OK) return status;
     const cr_keyed partial = {spec->dtype, spec->families, keys->groups, keys->columns, 0};
     const uint64_t answers = cr_job_axis_packs(axis)
-                                 ? 2 * cr_keyed_most(&partial, cr_keys_elements(keys)) /* it grows by copies */
+                                 ? 2 * cr_keyed_most(&partial, cr_keys_elements(keys)) /* it grows by a copy */
                                  : times(cr_keys_answers(keys), axis->answer_bytes);
     const uint64_t other = job->sink ? plus(CR_JOB_AXIS_OUTPUT_BYTES, statuses_beside(axis, job)) : answers;
     if (strict && (other > max_bytes || first > max_bytes - other))

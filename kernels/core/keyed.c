@@ -33,9 +33,11 @@ static uint64_t get(const uint8_t *from, unsigned bytes) {
 
 /* Room for so many bytes more. */
 static cr_status need(cr_keyed_writer *w, uint64_t more, cr_error *error) {
-    const uint64_t most = (uint64_t)1 << CR_KEYED_MAX_LOG2;
+    const uint64_t most = (uint64_t)1 << CR_KEYED_MAX_LOG2, wanted = w->length + more;
     if (more <= w->room - w->length) return CR_OK;
-    uint64_t room = w->length + more < w->room * 2 ? w->room * 2 : w->length + more;
+    uint64_t room =
+        wanted < w->room * 2 ? w->room * 2 : wanted; /* a copy is made: the old room counts beside the new */
+    if (w->most != 0 && room > w->most + more) room = w->most + more > wanted ? w->most + more : wanted;
     if (room > most) room = most;
     uint8_t *bytes = more <= room - w->length && room <= SIZE_MAX ? realloc(w->bytes, (size_t)room) : NULL;
     if (bytes != NULL) {
@@ -120,6 +122,8 @@ uint64_t cr_keyed_most(const cr_keyed *of, uint64_t elements) {
     const uint64_t some = cells < elements ? cells : elements; /* the others have none */
     return some > (most - HEAD_BYTES) / each ? most : HEAD_BYTES + some * each;
 }
+
+void cr_keyed_expect(cr_keyed_writer *w, uint64_t elements) { w->most = cr_keyed_most(&w->of, elements); }
 
 void cr_keyed_drop(cr_keyed_writer *w) {
     free(w->bytes);

@@ -167,6 +167,33 @@ START_TEST(refuses_empty_cells) {
 }
 END_TEST
 
+/* A copy is made while it grows: both are at most what so many elements make, and the room for one share. */
+START_TEST(grows_no_further_than_is_said) {
+    static const double elements[] = {-1.7976931348623157e308, 1e150, 1e-10,
+                                      5e-324}; /* of all digits that a state has */
+    const uint64_t slack = CELL + CR_SERIAL_MAX_BYTES;
+    cr_share *share = malloc(sizeof *share);
+    cr_partial p;
+    cr_partial_init(&p, CR_F64, CR_FAM_SUM | CR_FAM_SUMSQ);
+    cr_cpu_fold(&p, elements, sizeof elements / sizeof elements[0], 0);
+    ck_assert_int_eq(cr_share_make(share, &p, CR_UNPLACED, &error), CR_OK);
+    for (uint64_t cells = 1; cells < 8000; cells = cells * 3 / 2 + 1) {
+        const cr_keyed of = {CR_F64, CR_FAM_SUM | CR_FAM_SUMSQ, cells, 1, 0};
+        const uint64_t most = cr_keyed_most(&of, cells);
+        cr_keyed_writer w;
+        ck_assert_int_eq(cr_keyed_begin(&w, &of, &error), CR_OK);
+        cr_keyed_expect(&w, cells);
+        for (uint64_t cell = 0; cell < cells; cell++) {
+            const uint64_t before = w.room;
+            ck_assert_int_eq(cr_keyed_put(&w, cell, share, &error), CR_OK);
+            if (w.room != before) ck_assert_uint_le(before + w.room, 2 * (most + slack));
+        }
+        free(cr_keyed_end(&w, &(uint64_t){0}));
+    }
+    free(share);
+}
+END_TEST
+
 /* All families that cells have, of elements with any bits: whole types full of them, which reach the first and the last digit. */
 START_TEST(no_longer_than_is_said) {
     static uint8_t elements[8 * 4096];
@@ -212,6 +239,7 @@ END_TEST
 
 CR_CHECK_MAIN("serial/keyed") {
     tcase_add_test(tc, no_longer_than_is_said);
+    tcase_add_test(tc, grows_no_further_than_is_said);
     tcase_add_test(tc, golden);
     tcase_add_test(tc, answers);
     tcase_add_loop_test(tc, refuses, 0, REFUSALS);
