@@ -6,8 +6,8 @@ from array import array
 import torch
 import torch.distributed as dist
 
-from . import _ranks
-from ._cured import from_linear, partial
+from . import _lists, _ranks
+from ._cured import _cuda_each, from_linear, partial, reduce
 
 NUMBERS = 7  # of a digest's linear form
 
@@ -59,9 +59,21 @@ def _joined(rows, error, group):
     return [numbers[k:k + NUMBERS] for k in range(0, len(numbers), NUMBERS)]
 
 
+def _each(arrays, ops):
+    return _cuda_each(arrays, ops, False)
+
+
+def _alone(items, memory):
+    """{name: digest} of tensors that are here as they are: those of a GPU follow each other there, and are waited for once."""
+    made = _lists.each_of([memory(tensor) for tensor in items.values()], ["digest"], _each, reduce, {})
+    return {name: of.digest for name, of in zip(items, made)}
+
+
 def digests(items, memory, group):
     """{name: digest} of whole tensors, of which this rank has what `items` says; of all ranks that torch.distributed knows, if any."""
     is_alone = group is None and not (dist.is_available() and dist.is_initialized())
+    if is_alone and not any(map(_ranks.is_distributed, items.values())):
+        return _alone(items, memory)
     is_first, error, rows = is_alone or dist.get_rank(group) == 0, None, []
     for tensor in items.values():
         row = [0] * NUMBERS
