@@ -58,6 +58,9 @@ static const row rows[] = {
     {"rows of 999", CR_F32, false, CR_OP_SUM, 999, 1},      {"inner 64, n 1024", CR_F32, false, CR_OP_SUM, 1024, 64},
     {"rows of 4 Mi", CR_F32, false, CR_OP_VAR, 4 << 20, 1}, {"rows of 64 Ki", CR_F32, false, CR_OP_VAR, 65536, 1},
     {"rows of 1024", CR_F32, false, CR_OP_NORM1, 1024, 1},  {"rows of 999", CR_F32, false, CR_OP_VAR, 999, 1},
+    {"rows of 1024", CR_F16, false, CR_OP_SUMSQ, 1024, 1},  {"1024 tall", CR_F16, false, CR_OP_SUMSQ, 1024, 0},
+    {"rows of 1024", CR_BF16, false, CR_OP_SUMSQ, 1024, 1}, {"1024 tall", CR_BF16, false, CR_OP_SUMSQ, 1024, 0},
+    {"rows of 32", CR_BF16, false, CR_OP_SUM, 32, 1},       {"rows of 8192", CR_BF16, false, CR_OP_SUM, 8192, 1},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 

@@ -61,6 +61,8 @@ static const row rows[] = {
     {"of 32", CR_BF16, false, CR_OP_SUM, SAME, 32, 0},
     {"of 1024", CR_BF16, false, CR_OP_SUM, SAME, 1024, 0},
     {"of 1024", CR_F16, false, CR_OP_SUM, SAME, 1024, 0},
+    {"of 1024", CR_BF16, false, CR_OP_NORM2, SAME, 1024, 0},
+    {"of 1024", CR_F16, false, CR_OP_NORM2, SAME, 1024, 0},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 

@@ -33,6 +33,25 @@ const char *case_without(unsigned *way, unsigned last) {
     return now <= last ? cr_fast_name(now) : now == last + 1 ? "any" : NULL;
 }
 
+const uint16_t *case_pair(cr_dtype dtype, uint64_t i) {
+    static const uint16_t halves[CASE_PAIRS]
+                                [2] = {{0x7bff, 0x7bff}, {0xfbff, 0xfbff}, {0x7bff, 0xfbff}, /* 65504 */
+                                       {0x0001, 0x0001}, {0x8001, 0x8001}, {0x7bff, 0x8001}, /* 2^-24 */
+                                       {0x2800, 0x2800}, {0xa800, 0xa801}, {0x27ff, 0x2801}, /* near 2^-5 */
+                                       {0x7bff, 0x2800}, {0xfbff, 0xa7ff}, {0x7c00, 0xfc00}, /* infinities */
+                                       {0x7c00, 0x7bff}, {0x7e00, 0x3c00}, {0xfc00, 0xfbff}},
+              brains[CASE_PAIRS][2] = {{0x7f7f, 0x7f7f}, {0xff7f, 0x7d7f}, {0x7d7f, 0x7d7f}, /* the largest */
+                                       {0x0001, 0x0001}, {0x8001, 0x007f}, {0x0080, 0x0001}, /* the least */
+                                       {0x3f80, 0x3080}, {0x3fff, 0xb101}, {0x3f80, 0x2f81}, /* 1 and 2^-30 */
+                                       {0x7f80, 0xff80}, {0x7f80, 0x7f7f}, {0x7fc0, 0x3f80},
+                                       {0xff80, 0xff7f}, {0x0000, 0x8000}, {0x3f80, 0xbf80}};
+    return dtype == CR_F16 ? halves[i % CASE_PAIRS] : brains[i % CASE_PAIRS];
+}
+
+void case_fill_pair(uint8_t *at, uint64_t n, const uint16_t pair[2]) {
+    for (uint64_t k = 0; k < n; k++) memcpy(at + 2 * k, &pair[k / 3 % 2], 2);
+}
+
 /* splitmix64 (Steele, Lea and Flood, OOPSLA 2014). */
 uint64_t case_random(uint64_t *state) {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;

@@ -54,6 +54,11 @@ void case_fill(uint8_t *data, uint64_t n, cr_dtype dtype, enum cr_data_kind kind
 /* For each of the ways from `way` to `last`, and then for all of fast.def at once: switches it off and gives its name; NULL: all are on
  * again. *way is the next one. */
 const char *case_without(unsigned *way, unsigned last);
+/* Of 16-bit floats: pairs of patterns with which anchors hold the most that they may, of either sign, or the least; or what is no number. */
+enum { CASE_PAIRS = 15 };
+const uint16_t *case_pair(cr_dtype dtype, uint64_t i);
+/* n elements: the pair's first and its second, three times each in turn. */
+void case_fill_pair(uint8_t *at, uint64_t n, const uint16_t pair[2]);
 
 /* Families of two partials that differ: gpu_compare.c. */
 uint32_t case_different(const cr_partial *a, const cr_partial *b);

@@ -60,10 +60,12 @@ enum {
     PLACE_UPPER_HALF,
     EDGES,
     TIES,
+    PATTERNS,
     PLACES_END
 };
 static const char *const places_names[] = {"first hard",       "last hard",       "middle hard", "two near hard",
-                                           "every third hard", "upper half hard", "edges",       "ties"};
+                                           "every third hard", "upper half hard", "edges",       "ties",
+                                           "patterns"};
 
 static bool is_hard(int place, uint64_t row, uint64_t rows) {
     switch (place) {
@@ -119,6 +121,13 @@ static void ties(uint8_t *at, cr_dtype dtype, const cr_shape *shape) {
                    cr_dtype_size(dtype));
         }
     }
+}
+
+/* Rows of 16-bit floats by which anchors hold the most that they may. */
+static void patterns(uint8_t *at, cr_dtype dtype, const cr_shape *shape) {
+    const uint64_t width = shape->n * shape->inner;
+    for (uint64_t row = 0; row < shape->outer; row++)
+        case_fill_pair(at + 2 * row * width, width, case_pair(dtype, row / 2 + run.number));
 }
 
 /* Puts a large and a tiny element into rows, at an end of them or across it. */
@@ -268,6 +277,27 @@ static void without_each(const cr_axis_spec *all, uint64_t offset, int kind) {
     }
 }
 
+/* 16-bit floats by float32: with strips, by loads that run ahead, and with neither. */
+static void by_float32(const cr_axis_spec *all, uint64_t offset, int kind) {
+    const uint64_t none = UINT64_C(1) << CR_FAST_GPU_FLOAT64, ahead = none | UINT64_C(1) << CR_FAST_GPU_STRIPS;
+    const uint64_t ways[] = {none, ahead, ahead | UINT64_C(1) << CR_FAST_GPU_AHEAD};
+    if (all->dtype != CR_F16 && all->dtype != CR_BF16) return;
+    run.without = cr_fast_name(CR_FAST_GPU_FLOAT64);
+    for (int i = 0; i < 3; i++) {
+        cr_axis_spec spec = *all;
+        cr_fast_switch_off(ways[i]);
+        for (uint64_t which = 0; which < 2; which++) {
+            ask_few(&spec, which);
+            compare(&spec, offset, kind);
+        }
+        if ((run.number + (uint64_t)i) % 3 != 0) continue;
+        spec = *all;
+        compare(&spec, offset, kind);
+    }
+    cr_fast_switch_off(0);
+    run.without = NULL;
+}
+
 static void array(cr_dtype dtype, const cr_shape *shape, int kind, uint64_t offset) {
     uint64_t n = shape->outer * shape->n * shape->inner, size = cr_dtype_size(dtype);
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
@@ -278,6 +308,8 @@ static void array(cr_dtype dtype, const cr_shape *shape, int kind, uint64_t offs
         edges(run.on.host + offset, dtype, shape);
     else if (kind == TIES)
         ties(run.on.host + offset, dtype, shape);
+    else if (kind == PATTERNS)
+        patterns(run.on.host + offset, dtype, shape);
     else if (kind >= DATA_KINDS)
         harden(run.on.host + offset, dtype, shape, kind);
     case_check(cr_cuda.copy(run.on.stream, run.on.device, run.on.host, offset + n * size, &error), &error);
@@ -293,6 +325,7 @@ static void array(cr_dtype dtype, const cr_shape *shape, int kind, uint64_t offs
     ask_all(&spec, false);
     compare(&spec, offset, kind);
     without_each(&spec, offset, kind);
+    by_float32(&spec, offset, kind);
     for (uint64_t which = 0; floats && which < 3; which += 1 + run.number % 2) {
         if (which == 0) spec.finish.result_dtype = CR_DTYPE_NONE; /* there is a shorter way to it */
         ask_few(&spec, which);
@@ -315,7 +348,8 @@ static void type(cr_dtype dtype) {
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
     for (int kind = 0; kind < PLACES_END; kind++) {
         if (kind >= DATA_KINDS && !floats) break;
-        if (kind == TIES && dtype != CR_F32 && dtype != CR_F64) break;
+        if (kind == TIES && dtype != CR_F32 && dtype != CR_F64) continue;
+        if (kind == PATTERNS && dtype != CR_F16 && dtype != CR_BF16) continue;
         if (!floats && (kind == DATA_CANCEL || kind == DATA_SPECIALS || kind == DATA_SORTED ||
                         kind == DATA_DECADES_30 || kind == DATA_BINADES || kind == DATA_DENORMAL))
             continue;

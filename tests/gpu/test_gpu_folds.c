@@ -202,19 +202,20 @@ static void without_each(cr_dtype dtype) {
 }
 
 /* An array of 16-bit elements, pairs of patterns three times each in turn; and an outlier, and a zero. */
-static void patterns(cr_dtype dtype, uint16_t one, uint16_t other, uint16_t outlier, uint64_t n, uint64_t offset) {
+static void patterns(cr_dtype dtype, uint32_t family, const uint16_t pair[2], uint16_t outlier, uint64_t n,
+                     uint64_t offset) {
     uint16_t *x = (uint16_t *)(run.on.host + offset);
-    for (uint64_t k = 0; k < n; k++) x[k] = k / 3 % 2 ? other : one;
+    case_fill_pair(run.on.host + offset, n, pair);
     if (n > 5000) x[n / 2] = outlier, x[n / 3] = 0;
     copy_over(offset + 2 * n);
-    compare(dtype, CR_FAM_SUM, 0, n, offset, DATA_BITS);
+    compare(dtype, family, 0, n, offset, DATA_BITS);
 }
 
 /* Bfloat16 whose exponents lie as far apart as a window takes, or one further; in the array's second half the largest that it takes. */
-static void windows(uint64_t n, uint64_t offset) {
+static void windows(uint32_t family, uint64_t n, uint64_t offset) {
     static const int fields[] = {1, 20, 33, 34, 35, 127, 200, 247, 248, 249, 251, 254};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
-        for (int apart = 27; apart < 31; apart++) {
+        for (int apart = family == CR_FAM_SUM ? 27 : 16; apart < (family == CR_FAM_SUM ? 31 : 32); apart++) {
             const int top = fields[i], later = top + 3 < 254 ? top + 3 : 254, low = top > apart ? top - apart : 0;
             uint16_t *x = (uint16_t *)(run.on.host + offset);
             for (uint64_t k = 0; k < n; k++) {
@@ -222,7 +223,7 @@ static void windows(uint64_t n, uint64_t offset) {
                 x[k] = (uint16_t)(field << 7 | (k % 7 == 3 ? 1 : 127) | (k / 97 % 5 == 0) << 15);
             }
             copy_over(offset + 2 * n);
-            compare(CR_BF16, CR_FAM_SUM, 0, n, offset, DATA_BITS);
+            compare(CR_BF16, family, 0, n, offset, DATA_BITS);
         }
     }
 }
@@ -296,38 +297,27 @@ static void second_sums(cr_dtype dtype) {
     run.without = NULL;
 }
 
-/* Sums of 16-bit floats by float32: where each anchor holds the most that it may, of either sign, and of the least. */
-static void narrow_sums(cr_dtype dtype) {
-    static const uint16_t halves[][2] = {{0x7bff, 0x7bff}, {0xfbff, 0xfbff}, {0x7bff, 0xfbff}, /* 65504 */
-                                         {0x0001, 0x0001}, {0x8001, 0x8001}, {0x7bff, 0x8001}, /* 2^-24 */
-                                         {0x2800, 0x2800}, {0xa800, 0xa801}, {0x27ff, 0x2801}, /* near 2^-5 */
-                                         {0x7bff, 0x2800}, {0xfbff, 0xa7ff}, {0x7c00, 0xfc00}, /* infinities */
-                                         {0x7c00, 0x7bff}, {0x7e00, 0x3c00}, {0xfc00, 0xfbff}},
-                          brains[][2] = {{0x7f7f, 0x7f7f}, {0xff7f, 0x7d7f}, {0x7d7f, 0x7d7f}, /* the largest */
-                                         {0x0001, 0x0001}, {0x8001, 0x007f}, {0x0080, 0x0001}, /* the least */
-                                         {0x3f80, 0x3080}, {0x3fff, 0xb101}, {0x3f80, 0x2f81}, /* 1 and 2^-30 */
-                                         {0x7f80, 0xff80}, {0x7f80, 0x7f7f}, {0x7fc0, 0x3f80},
-                                         {0xff80, 0xff7f}, {0x0000, 0x8000}, {0x3f80, 0xbf80}};
+/* Sums, or those of squares, of 16-bit floats by float32: where each anchor holds the most that it may, of either sign, and of the least. */
+static void narrow_sums(cr_dtype dtype, uint32_t family) {
     static const uint64_t lengths[] = {1, 4, 2047, 70001, 270000};
     cr_fold_launcher wide[CR_FOLD_LAUNCHES], narrow[CR_FOLD_LAUNCHES];
     cr_error error;
     uint32_t count;
-    case_check(cr_fold_launchers(dtype, CR_FAM_SUM, 0, wide, &count, &error), &error);
+    case_check(cr_fold_launchers(dtype, family, 0, wide, &count, &error), &error);
     cr_fast_switch_off(UINT64_C(1) << CR_FAST_GPU_FLOAT64);
     run.without = cr_fast_name(CR_FAST_GPU_FLOAT64);
-    case_check(cr_fold_launchers(dtype, CR_FAM_SUM, 0, narrow, &count, &error), &error);
+    case_check(cr_fold_launchers(dtype, family, 0, narrow, &count, &error), &error);
     run.wrong += wide[0] == narrow[0];
-    for (size_t i = 0; i < sizeof halves / sizeof halves[0]; i++) {
-        const uint16_t *pair = dtype == CR_F16 ? halves[i] : brains[i];
+    for (uint64_t i = 0; i < CASE_PAIRS; i++) {
         const uint64_t n = lengths[(i + options.seed) % (sizeof lengths / sizeof lengths[0])];
-        patterns(dtype, pair[0], pair[1], dtype == CR_F16 ? 0x7bff : 0x4e7f, n, 2 * (i % 2));
+        patterns(dtype, family, case_pair(dtype, i), dtype == CR_F16 ? 0x7bff : 0x4e7f, n, 2 * (i % 2));
     }
     for (int kind = 0; kind < DATA_KINDS; kind++) {
         const uint64_t n = lengths[3 + kind % 2] - (uint64_t)kind;
-        again(dtype, CR_FAM_SUM, n, 2 * (uint64_t)(kind % 2), (enum cr_data_kind)kind);
-        several(dtype, CR_FAM_SUM, n, 2 * (uint64_t)(kind % 2), (enum cr_data_kind)kind);
+        again(dtype, family, n, 2 * (uint64_t)(kind % 2), (enum cr_data_kind)kind);
+        several(dtype, family, n, 2 * (uint64_t)(kind % 2), (enum cr_data_kind)kind);
     }
-    if (dtype == CR_BF16) windows(9001 + options.seed % 64, 2 * (options.seed % 8));
+    if (dtype == CR_BF16) windows(family, 9001 + options.seed % 64, 2 * (options.seed % 8));
     cr_fast_switch_off(0);
     run.without = NULL;
 }
@@ -380,9 +370,11 @@ int main(int argc, char **argv) {
         type((cr_dtype)t);
         if (options.only == UINT64_MAX) without_each((cr_dtype)t);
         if (options.only == UINT64_MAX && (t == CR_F16 || t == CR_BF16) && options.families & CR_FAM_SUM)
-            narrow_sums((cr_dtype)t);
-        if (options.only == UINT64_MAX && (t == CR_F16 || t == CR_BF16) && options.families & CR_FAM_SUMSQ)
+            narrow_sums((cr_dtype)t, CR_FAM_SUM);
+        if (options.only == UINT64_MAX && (t == CR_F16 || t == CR_BF16) && options.families & CR_FAM_SUMSQ) {
             squares((cr_dtype)t, 2 * (options.seed % 2));
+            narrow_sums((cr_dtype)t, CR_FAM_SUMSQ);
+        }
         if (options.only == UINT64_MAX && (t == CR_F32 || t == CR_F64) && options.families & CR_FAM_SUM)
             second_sums((cr_dtype)t);
         printf("%-5s %6llu cases, %llu wrong, %llu without a kernel\n", cr_dtype_name((cr_dtype)t),

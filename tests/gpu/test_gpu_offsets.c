@@ -135,10 +135,11 @@ static void differ(const cr_axis_spec *spec, const shape_case *shape, uint32_t k
         "wrong: case %llu: %s of %s, %s data, %llu elements, lengths %s of %llu, segment %llu of %llu, offset %llu, "
         "nan "
         "%d, without %s\n",
-        (unsigned long long)run.number, cr_op_name(spec->ops[k]), cr_dtype_name(spec->dtype), data_names[kind],
-        (unsigned long long)shape->n, lengths_names[shape->lengths], (unsigned long long)shape->each,
-        (unsigned long long)segment, (unsigned long long)(borders[segment + 1] - borders[segment]),
-        (unsigned long long)offset, (int)spec->finish.nan, run.without ? run.without : "none");
+        (unsigned long long)run.number, cr_op_name(spec->ops[k]), cr_dtype_name(spec->dtype),
+        kind < DATA_KINDS ? data_names[kind] : "patterns", (unsigned long long)shape->n, lengths_names[shape->lengths],
+        (unsigned long long)shape->each, (unsigned long long)segment,
+        (unsigned long long)(borders[segment + 1] - borders[segment]), (unsigned long long)offset,
+        (int)spec->finish.nan, run.without ? run.without : "none");
 }
 
 static void compare(const cr_axis_spec *given, const shape_case *shape, uint64_t count, int kind, uint64_t offset) {
@@ -191,11 +192,27 @@ static void ask_ops(cr_axis_spec *spec, unsigned which) {
     }
 }
 
+/* Ways off. */
+static void compare_without(const cr_axis_spec *spec, const shape_case *shape, uint64_t count, int kind,
+                            uint64_t offset, cr_fast way) {
+    cr_fast_switch_off(UINT64_C(1) << way);
+    run.without = cr_fast_name(way);
+    compare(spec, shape, count, kind, offset);
+    cr_fast_switch_off(0);
+    run.without = NULL;
+}
+
+/* kind: of data; of 16-bit floats from DATA_KINDS on, pairs of patterns. */
 static void array(cr_dtype dtype, const shape_case *shape, int kind, uint64_t offset) {
     static const cr_dtype results[] = {CR_DTYPE_NONE, CR_F32, CR_F16, CR_BF16};
     const uint64_t size = cr_dtype_size(dtype);
     cr_error error = {CR_OK, ""};
-    case_fill(run.on.host + offset, shape->n, dtype, (enum cr_data_kind)kind, options.seed + shape->n * 31 + offset);
+    const bool halves = dtype == CR_F16 || dtype == CR_BF16;
+    if (kind < DATA_KINDS)
+        case_fill(run.on.host + offset, shape->n, dtype, (enum cr_data_kind)kind,
+                  options.seed + shape->n * 31 + offset);
+    else
+        case_fill_pair(run.on.host + offset, shape->n, case_pair(dtype, (uint64_t)kind - DATA_KINDS));
     case_check(cr_cuda.copy(run.on.stream, run.on.device, run.on.host, offset + shape->n * size, &error), &error);
     for (bool idle = false; !idle;) case_check(cr_cuda.poll(run.on.stream, &idle, &error), &error);
     const uint64_t count = make_borders(shape, options.seed + run.number);
@@ -207,18 +224,16 @@ static void array(cr_dtype dtype, const shape_case *shape, int kind, uint64_t of
                                        .result_dtype = results[which == 0 ? 0 : (run.number + which) % 4]};
         ask_ops(&spec, which);
         compare(&spec, shape, count, kind, offset);
+        if (halves) compare_without(&spec, shape, count, kind, offset, CR_FAST_GPU_FLOAT64);
         if ((run.number + which) % 5 != 0 || shape->n > 70000) continue;
-        cr_fast_switch_off(UINT64_C(1) << CR_FAST_GPU_PIECES);
-        run.without = "gpu_pieces";
-        compare(&spec, shape, count, kind, offset);
-        cr_fast_switch_off(0);
-        run.without = NULL;
+        compare_without(&spec, shape, count, kind, offset, CR_FAST_GPU_PIECES);
     }
 }
 
 static void type(cr_dtype dtype) {
     const uint64_t size = cr_dtype_size(dtype);
-    for (int kind = 0; kind < DATA_KINDS; kind++) {
+    const int kinds = DATA_KINDS + (dtype == CR_F16 || dtype == CR_BF16 ? CASE_PAIRS : 0);
+    for (int kind = 0; kind < kinds; kind++) {
         for (int i = 0; i < SHAPES; i++, run.number++) {
             if (options.only != UINT64_MAX && run.number != options.only) continue;
             if (options.few && !shapes[i].few) continue;

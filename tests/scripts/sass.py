@@ -184,9 +184,9 @@ class Flow:
                             work += self.before[block]
         return dict(found)
 
-    def ways(self, head, body, also=()):
+    def ways(self, head, body, also=(), most=(1 << 30,) * 4):
         """Ways once round a loop, of which loops in it are taken once: {(float64 instructions, conversions, bytes loaded): the shortest}; with
-        names in `also` a fourth number says how many instructions of these names are on the way."""
+        names in `also` a fourth number says how many instructions of these names are on the way. most: more of each is not told apart."""
         begin = (0, 0, 0, 0) if also else (0, 0, 0)
         best, done = {head: {begin: (0, None)}}, {}
         for at in sorted(body, key=self.rank.get):
@@ -194,7 +194,8 @@ class Flow:
             here = (sum(one.name in ADDS64 for one in code), sum(one.name in CONVERTS64 for one in code), sum(one.bytes for one in code))
             here += (sum(one.name in also for one in code),) if also else ()
             for sofar, (length, way) in best.get(at, {}).items():
-                key, new = tuple(map(sum, zip(sofar, here))), (length + sum(one.name != "NOP" for one in code), (at, way))
+                key = tuple(min(a + b, cap) for a, b, cap in zip(sofar, here, most))
+                new = (length + sum(one.name != "NOP" for one in code), (at, way))
                 for to in self.next[at]:
                     if to == head:
                         into = done
@@ -218,7 +219,7 @@ class Flow:
         in `also`, without its NOPs; if 0 and 0 are asked for, no more of these. None: there is none."""
         found, none = None, adds + converts == 0
         for head, body in self.loops().items():
-            for (a, c, b, *others), way in self.ways(head, body, also).items():
+            for (a, c, b, *others), way in self.ways(head, body, also, (max(adds, 1), max(converts, 1), loads, many)).items():
                 if also and others[0] < many:
                     continue
                 way = [one for one in way if one.name != "NOP"]

@@ -20,9 +20,10 @@ from test_kernel_usage import compiler_of  # noqa: E402
 PAGE = os.path.join(HERE, "..", "..", "docs", "CHIPS.md")
 CODES = (80, 90, 100, 120)
 WALK, BURST, STRIPS = ("_Z7cr_walkI12cr_float_sumI{}Li{}ELi4ELi4EEEv12cr_fold_args", "_Z18cr_burst_float_sumI{}Li4ELb1ELb0EEv13cr_burst_args",
-                       "_Z14cr_axis_stripsIL8cr_dtype{}ELb0EEv12cr_axis_args")
+                       "_Z14cr_axis_stripsIL8cr_dtype{}ELb0E{}Ev12cr_axis_args")
 SQUARES = "_Z7cr_walkI13cr_square_sumI{}EEv12cr_fold_args"
-NARROW, SECOND_WAYS = "../walk/narrow", "../walk/second"
+NARROW, SECOND_WAYS, F16, BF16 = "../walk/narrow", "../walk/second", "9cr_narrowI6cr_f16E", "9cr_narrowI7cr_bf16E"
+COLUMNS, PIECES = "_Z12cr_axis_walkI13cr_axis_floatIL8cr_dtype{}ELi{}ELi16ELb{}E{}EEv12cr_axis_args", "_Z21cr_segments_by_piecesIL8cr_dtype{}ELi{}E{}Ev16cr_segments_args"
 # name of a row: unit, kernel, bytes of a turn of its loop, bytes of an element, and float64 instructions and conversions for each: what
 # adds up all elements of a turn has as many of each at least. None of both: it has none at all; then the name of an instruction and how
 # many of it an element takes.
@@ -42,9 +43,21 @@ KERNELS = {
     "sum f64, second way": (SECOND_WAYS, "_Z7cr_walkI9cr_secondI6cr_f64EEv12cr_fold_args", 64, 8, 0, 0, "IMAD.WIDE", 2),
     "sum bf16, up to 66 MiB": ("sums_halves", BURST.format("7cr_bf16"), 64, 2, 1, 0),
     "sum f64, up to 66 MiB": ("sums_floats", BURST.format("6cr_f64"), 64, 8, 4, 0),
-    "rows f32": ("axis_floats", STRIPS.format(12), 128, 4, 1, 1),
-    "rows bf16": ("axis_halves", STRIPS.format(11), 128, 2, 1, 0),
-    "rows f64": ("axis_floats", STRIPS.format(13), 128, 8, 4, 0),
+    "rows f32": ("axis_floats", STRIPS.format(12, "6cr_f32"), 128, 4, 1, 1),
+    "rows bf16": ("axis_halves", STRIPS.format(11, "7cr_bf16"), 128, 2, 1, 0),
+    "rows f64": ("axis_floats", STRIPS.format(13, "6cr_f64"), 128, 8, 4, 0),
+    "sumsq bf16, second way": (NARROW, WALK.format(BF16, 2), 64, 2, 0, 0, "FADD", 5),
+    "sumsq f16, second way": (NARROW, WALK.format(F16, 2), 64, 2, 0, 0, "FADD", 5),
+    "rows bf16, second way": ("axis_narrow", STRIPS.format(11, BF16), 128, 2, 0, 0, "FADD", 4),
+    "rows f16, second way": ("axis_narrow", STRIPS.format(10, F16), 128, 2, 0, 0, "FADD", 4),
+    "columns bf16, second way": ("axis_narrow", COLUMNS.format(11, 0, 1, BF16), 64, 2, 0, 0, "FADD", 4),
+    "columns f16, second way": ("axis_narrow", COLUMNS.format(10, 0, 1, F16), 64, 2, 0, 0, "FADD", 4),
+    "columns' squares bf16, second way": ("axis_narrow", COLUMNS.format(11, 2, 0, BF16), 64, 2, 0, 0, "FADD", 5),
+    "columns' squares f16, second way": ("axis_narrow", COLUMNS.format(10, 2, 0, F16), 64, 2, 0, 0, "FADD", 5),
+    "segments bf16, second way": ("offsets_narrow", PIECES.format(11, 0, BF16), 128, 2, 0, 0, "FADD", 4),
+    "segments f16, second way": ("offsets_narrow", PIECES.format(10, 0, F16), 128, 2, 0, 0, "FADD", 4),
+    "segments' squares bf16, second way": ("offsets_narrow", PIECES.format(11, 1, BF16), 128, 2, 0, 0, "FADD", 5),
+    "segments' squares f16, second way": ("offsets_narrow", PIECES.format(10, 1, F16), 128, 2, 0, 0, "FADD", 5),
 }
 SHARED = ("sum f32", "sum bf16", "sum f16", "sum f64", "sumsq f32", "sumsq bf16", "sumsq f64")  # columns of the table of shares
 # Their loops have no float64 instruction at all, not even where elements fit no window.

@@ -74,9 +74,13 @@ template <> struct cr_axis_floats<CR_F64> { typedef cr_f64 E; };
 
 template <int SIZE, int KIND> static constexpr int cr_axis_float_units() { return SIZE == 8 && KIND == CR_SUM_SQUARE ? 8 : SIZE == 4 && KIND == CR_SUM_SQUARE ? 12 : 16; }
 
-template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D), KIND>(), bool RUNS_AHEAD = false> struct cr_axis_float {
-    typedef typename cr_axis_floats<D>::E E;
+template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D), KIND>(), bool RUNS_AHEAD = false, class OF = typename cr_axis_floats<D>::E>
+struct cr_axis_float {
+    typedef OF E;
     using Window = cr_window<E, KIND>;
+    typedef typename E::number number;
+    typedef cr_anchors<number> Anchors;
+    typedef typename Anchors::word word;
     static constexpr int SIZE = E::SIZE, C = SIZE < 4 ? 4 / SIZE : 1, U = UNITS;
     static constexpr int BLOCKS = SIZE == 8 || RUNS_AHEAD || D == CR_BF16 || SIZE == 1 || (KIND == CR_SUM_SQUARE && SIZE != 4) ? 2 : 3; /* more bytes in flight are worth more than more threads */
     static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, PAIR = SQUARE && SIZE == 8;
@@ -91,7 +95,7 @@ template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D)
     typedef cr_axis_sum_record<W> record;
 
     struct column {
-        unsigned long long acc[LEVELS];
+        word acc[LEVELS];
         long long low; /* of the level more */
         cr_words<W> total;
         uint64_t marks;
@@ -103,8 +107,8 @@ template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D)
     bool fine, hard; /* totals count the level more's units; some element fits no window */
 
     static CR_DEVICE constexpr unsigned passes(int level) { return PAIR && level > 0 && level + 1 < LEVELS ? 2 : 1; }
-    CR_DEVICE double anchor(int level) const { return cr_anchor(a + Window::SCALE - Window::STEP * level); }
-    static CR_DEVICE unsigned long long bits(double x) { return (unsigned long long)__double_as_longlong(x); }
+    CR_DEVICE number anchor(int level) const { return Anchors::make(a + Window::SCALE - Window::STEP * level); }
+    static CR_DEVICE word bits(number x) { return Anchors::bits(x); }
 
     /* Of a unit: without its signs, where magnitudes are asked for. */
     static CR_DEVICE unit plain(const cr_axis_args &args, unit v) {
@@ -171,11 +175,11 @@ template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D)
         }
     }
 
-    /* Of a quad, column e's elements to the running anchors of LEVELS + EXTRA levels. */
-    template <int EXTRA> CR_DEVICE void add(int e, const uint4 &q) {
+    /* Of a quad, column e's elements to the running anchors of LEVELS + EXTRA levels, from level FROM on. */
+    template <int EXTRA, int FROM = 0> CR_DEVICE void add(int e, const uint4 &q) {
         constexpr int TO = LEVELS + EXTRA;
         column &c = col[e];
-        double s[TO];
+        number s[TO];
 #pragma unroll
         for (int level = 0; level < TO; level++) s[level] = anchor(level);
         if constexpr (PAIR) {
@@ -195,21 +199,21 @@ template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D)
 #pragma unroll
             for (int i = 0; i < QUAD; i++) {
                 if constexpr (SQUARE) { /* a square has 48 bits at most, so that the first level's product need not be rounded */
-                    const double x = E::lane(q, i * C + e), next = __fma_rn(x, x, s[0]);
-                    if constexpr (TO > 1) cr_chain<1, TO>(s, __fma_rn(x, x, -__dsub_rn(next, s[0])));
-                    s[0] = next;
+                    const number x = E::lane(q, i * C + e), next = Anchors::fused(x, x, s[FROM]);
+                    if constexpr (TO > FROM + 1) cr_chain<FROM + 1, TO>(s, Anchors::fused(x, x, -Anchors::minus(next, s[FROM])));
+                    s[FROM] = next;
                 } else {
                     cr_chain<0, TO>(s, E::scaled(q, i * C + e));
                 }
             }
 #pragma unroll
             for (int level = 0; level < LEVELS; level++) c.acc[level] += bits(s[level]);
-            if (EXTRA) c.low += (long long)(bits(s[TO - 1]) - bits(anchor(LEVELS)));
+            if (EXTRA) c.low += (typename Anchors::signed_word)(bits(s[TO - 1]) - bits(anchor(LEVELS)));
         }
     }
-    template <int EXTRA> CR_DEVICE void add_quad(const uint4 &q) {
+    template <int EXTRA, int FROM = 0> CR_DEVICE void add_quad(const uint4 &q) {
 #pragma unroll
-        for (int e = 0; e < C; e++) add<EXTRA>(e, q);
+        for (int e = 0; e < C; e++) add<EXTRA, FROM>(e, q);
     }
     CR_DEVICE void add_nothing() {
 #pragma unroll
@@ -271,7 +275,7 @@ template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D)
             cr_words<W> value;
 #pragma unroll
             for (int level = 0; level < LEVELS; level++) {
-                const long long part = (long long)(c.acc[level] - bits(anchor(level)) * (adds * passes(level)));
+                const long long part = (typename Anchors::signed_word)(c.acc[level] - bits(anchor(level)) * (adds * passes(level)));
                 c.acc[level] = 0;
                 if (level == 0) {
                     value.set(part);
@@ -306,7 +310,10 @@ template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D)
         }
         const bool fits = inside(v, bounds);
         then();
-        if (fits) {
+        if (Window::FEW && few(v)) {
+#pragma unroll
+            for (int i = 0; i < QUADS; i++) add_quad<0, Window::FEW>(quad(v, i * QUAD));
+        } else if (fits) {
 #pragma unroll
             for (int i = 0; i < QUADS; i++) add_quad<0>(quad(v, i * QUAD));
         } else {
@@ -320,6 +327,12 @@ template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D)
         constexpr uint32_t more = QUADS * GROUPS;
         if (adds + more > (uint32_t)Window::ADDS) drain();
         adds += more;
+    }
+    static CR_DEVICE bool few(const unit (&v)[U]) {
+        uint32_t worst = 0;
+#pragma unroll
+        for (int i = 0; i < QUADS; i++) E::glance(worst, quad(v, i * QUAD), 0);
+        return Window::few(worst);
     }
     /* At a quick look. */
     static CR_DEVICE bool inside(const unit (&v)[U], const cr_span &bounds) {

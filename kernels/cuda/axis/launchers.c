@@ -7,6 +7,7 @@
 #include "kernels/cuda/axis/axis.h"
 #include "kernels/cuda/digests/digests.h"
 #include "kernels/cuda/instance/product.h"
+#include "kernels/cuda/plan/float64.h"
 
 uint32_t cr_axis_families(cr_op op, cr_dtype dtype) {
     uint32_t family = cr_op_needs(op, dtype);
@@ -28,6 +29,10 @@ enum kind {
     moment_strips,
     sum_again,
     sumsq_again,
+    narrow_sum, /* by float32: thread/narrow.cuh */
+    narrow_sum_ahead,
+    narrow_strips,
+    narrow_sumsq,
     none, /* no row is */
     KINDS
 };
@@ -123,9 +128,19 @@ bool cr_axis_takes(const cr_gpu_axis *axis) {
     return all;
 }
 
+/* The kernel that does without float64, where that is asked for and there is one. */
+static enum kind narrow_of(enum kind kind, cr_dtype dtype) {
+    const enum kind narrow = kind == sum         ? narrow_sum
+                             : kind == sum_ahead ? narrow_sum_ahead
+                             : kind == strips    ? narrow_strips
+                             : kind == sumsq     ? narrow_sumsq
+                                                 : kind;
+    return narrow == kind || kernels[narrow][dtype] == NULL || !cr_float64_is_slow() ? kind : narrow;
+}
+
 /* The kernel of rows by strips, if there is one; at is then laid out for it. NULL: there is none. */
 static cr_axis_launcher by_strips(cr_axis_launch *at, enum kind kind, cr_dtype dtype, uint32_t multiprocessors) {
-    const cr_axis_launcher found = at->strips != 0 ? kernels[kind][dtype] : NULL;
+    const cr_axis_launcher found = at->strips != 0 ? kernels[narrow_of(kind, dtype)][dtype] : NULL;
     if (found != NULL) cr_axis_launch_by_strips(at, cr_dtype_size(dtype), multiprocessors);
     return found;
 }
@@ -139,8 +154,8 @@ static int enqueue_family(const cr_axis_args *args, cr_dtype dtype, uint32_t mul
     cr_axis_launcher first = NULL;
     if (kind == sum) first = by_strips(&own.at, strips, dtype, multiprocessors);
     if (kind == sumsq) first = by_strips(&own.at, moment_strips, dtype, multiprocessors);
-    if (first == NULL && kind == sum && args->at.ahead) first = kernels[sum_ahead][dtype];
-    if (first == NULL) first = kernels[kind][dtype];
+    if (first == NULL && kind == sum && args->at.ahead) first = kernels[narrow_of(sum_ahead, dtype)][dtype];
+    if (first == NULL) first = kernels[narrow_of(kind, dtype)][dtype];
     int failure = first(&own, stream);
     if (failure == 0 && again != NULL) failure = again(&own, stream);
     return failure;

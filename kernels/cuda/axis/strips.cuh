@@ -13,9 +13,9 @@
 #define CURED_KERNELS_CUDA_AXIS_STRIPS_CUH
 
 #include "kernels/cuda/axis/moments.cuh"
+#include "kernels/cuda/axis/strip_sum.cuh"
 
 enum {
-    CR_STRIP_EACH = CR_AXIS_STRIP / CR_WARP, /* vectors that a lane has of a piece */
     CR_STRIP_ENOUGH = 2,                     /* tiles in turn without a row that does, until those after them are not tried */
     CR_STRIP_COUNT = 20,                     /* bits for each kind of special among a row's elements */
 };
@@ -33,58 +33,9 @@ struct cr_strip_shared {
     uint32_t failed[CR_STRIP_FAILED];         /* tiles, as bits */
 };
 
-/* What a lane makes of its part of a row: part[0]·2^unit, and where it went by anchors part[1]·2^(unit - STEP). Fields: of exponents. */
-template <class E> struct cr_strip_sum {
-    static constexpr bool WIDE = E::SIZE == 8, HALF = E::ONE_WINDOW;
-    static constexpr int LOG = WIDE ? 4 : E::SIZE == 4 ? 5 : E::SIZE == 2 ? 6 : 7; /* log2 of a lane's elements in a piece */
-    static constexpr int STEP = 51 - LOG;                       /* between two anchors: what the first rounds off fits the second */
-    static_assert(CR_STRIP_EACH * CR_GPU_VECTOR / E::SIZE == 1 << LOG, "");
-    int unit, most; /* most: of fields that it takes */
-    double s[2];
-    /* Squares go over anchors STEP apart, the first of square_unit(), which is so coarse that a row's sum has 62 bits. Two anchors take
-     * whatever float64 adds without rounding; SQUARES take what is not further than BELOW binades below the largest. */
-    static constexpr int SQUARES = 3, BELOW = ((SQUARES - 1) * STEP + 50 - LOG) / 2 - E::MANTISSA - 1;
-    CR_DEVICE int square_unit() const { return 2 * (most + 1 - E::BIAS) + LOG - 50; }
-
-    /* For a row's largest field. The unit is so coarse that a row's sum has 62 bits. What lies on its grid is so close together that
-     * float64 adds it without rounding. */
-    CR_DEVICE void place(uint32_t field, int slack) {
-        most = HALF ? E::TOP - 1 : min((int)field + slack, E::TOP - 1);
-        if (WIDE) most = max(most, STEP); /* no anchor is denormal */
-        unit = HALF ? 1 - E::BIAS - E::MANTISSA : most + LOG - 49 - E::BIAS;
-    }
-    CR_DEVICE bool fits(int high, int low, bool anchors) const {
-        int least = HALF ? 0 : unit + E::BIAS + E::MANTISSA - (anchors ? STEP : 0);
-        if (WIDE && most > E::TOP - STEP) least = E::TOP; /* nor too large */
-        return high <= most && low >= least;
-    }
-    CR_DEVICE void begin(bool anchors) {
-        s[0] = anchors ? cr_anchor(unit) : 0;
-        s[1] = anchors ? cr_anchor(unit - STEP) : 0;
-    }
-    CR_DEVICE void add(const uint4 &v) {
-#pragma unroll
-        for (int e = 0; e < CR_GPU_VECTOR / E::SIZE; e++) s[e % 2] = __dadd_rn(s[e % 2], E::scaled(v, e));
-    }
-    CR_DEVICE void add_to_anchors(const uint4 &v) {
-#pragma unroll
-        for (int e = 0; e < CR_GPU_VECTOR / E::SIZE; e++) cr_chain<0, 2>(s, E::lane(v, e));
-    }
-    CR_DEVICE void end(int64_t (&part)[2], bool anchors) const {
-        if (anchors) {
-            part[0] += __double_as_longlong(s[0]) - __double_as_longlong(cr_anchor(unit));
-            part[1] += __double_as_longlong(s[1]) - __double_as_longlong(cr_anchor(unit - STEP));
-        } else {
-            double sum = __dadd_rn(s[0], s[1]);
-            if (E::SCALE != 0) sum = __dmul_rn(sum, __hiloint2double((1023 - E::SCALE) << 20, 0));
-            part[0] += __double2ll_rn(__dmul_rn(sum, __hiloint2double((1023 - unit) << 20, 0)));
-        }
-    }
-};
-
 /* A warp's way over its pieces of a block's tiles. */
-template <cr_dtype D, bool SQUARED> struct cr_strip {
-    typedef typename cr_axis_floats<D>::E E;
+template <cr_dtype D, bool SQUARED, class OF = typename cr_axis_floats<D>::E> struct cr_strip {
+    typedef OF E;
     typedef cr_strip_sum<E> Sum;
     static_assert(!SQUARED || D == CR_F32, "of these float64 holds a square, and so many anchors take it");
     using Window = cr_window<E, CR_SUM_PLAIN>;
@@ -191,25 +142,31 @@ template <cr_dtype D, bool SQUARED> struct cr_strip {
     /* Adds the piece's elements of this lane to part: of a row's first piece where `first`. False: they do not fit. */
     CR_DEVICE bool fold(Sum &sum, bool first, int64_t (&part)[2]) {
         cr_span seen = {0, ~0u};
-        sum.s[0] = sum.s[1] = 0;
+        if (Sum::HALF) sum.place(0, 0);
+        sum.clear();
 #pragma unroll
         for (int j = 0; j < CR_STRIP_EACH; j++) {
             if (j % 4 == 0 && (uint32_t)j >= own_each) break;
             const uint4 v = vector(j);
             E::look(seen, v);
-            if (!Sum::WIDE && !SQUARED) sum.add(v);
+            if ((!Sum::ANCHORED || Sum::KEEPS) && !SQUARED) sum.add(v);
         }
-        if (!settle(sum, seen, first, Sum::WIDE)) return again(sum, first, part);
-        if (Sum::WIDE) fold_anchors(sum);
+        if (!Sum::KEEPS || !fits(sum, seen, true)) {
+            if (!settle(sum, seen, first, Sum::ANCHORED)) return again(sum, first, part);
+            if (Sum::ANCHORED) fold_anchors(sum);
+        }
         if constexpr (SQUARED) fold_squares<2>(sum, [&](int j) { return vector(j); });
-        sum.end(part, Sum::WIDE);
+        sum.end(part, Sum::ANCHORED);
         return true;
     }
     CR_DEVICE bool settle(Sum &sum, const cr_span &seen, bool first, bool anchors) {
         const uint32_t most = Window::largest(seen.most);
         if (Sum::HALF) sum.place(0, 0);
-        else if (first) sum.place(__reduce_max_sync(CR_EVERYONE, most) >> E::FIELD, cut ? 2 : 0);
-        return __all_sync(CR_EVERYONE, sum.fits((int)(most >> E::FIELD), (int)(Window::smallest(seen.least) >> E::FIELD), anchors));
+        else if (first) sum.place(__reduce_max_sync(CR_EVERYONE, most) >> E::FIELD, cut || Sum::KEEPS ? 2 : 0);
+        return fits(sum, seen, anchors);
+    }
+    CR_DEVICE bool fits(const Sum &sum, const cr_span &seen, bool anchors) const {
+        return __all_sync(CR_EVERYONE, sum.fits((int)(Window::largest(seen.most) >> E::FIELD), (int)(Window::smallest(seen.least) >> E::FIELD), anchors));
     }
     CR_DEVICE void fold_anchors(Sum &sum) {
         sum.begin(true);
@@ -425,18 +382,18 @@ template <class STRIP> CR_DEVICE void cr_strip_tiles(const cr_axis_args &args, S
     }
 }
 
-template <cr_dtype D, bool SQUARED> __global__ void __launch_bounds__(CR_GPU_THREADS, 2) cr_axis_strips(const __grid_constant__ cr_axis_args args) {
+template <cr_dtype D, bool SQUARED, class E> __global__ void __launch_bounds__(CR_GPU_THREADS, 2) cr_axis_strips(const __grid_constant__ cr_axis_args args) {
     __shared__ cr_strip_shared shared;
     cr_let_the_next_begin();
-    cr_strip<D, SQUARED> strip(args, shared);
-    if constexpr (cr_strip<D, SQUARED>::Sum::HALF) {
+    cr_strip<D, SQUARED, E> strip(args, shared);
+    if constexpr (E::ONE_WINDOW) {
         for (uint32_t i = 0; i < strip.tiles; i++) strip.take(i); /* there is nothing that does not do */
     } else if constexpr (D == CR_F64) cr_strip_outputs<D>(strip);
     else cr_strip_tiles(args, strip, shared.failed);
 }
 
-template <cr_dtype D, bool SQUARED = false> int cr_axis_launch_strips(const cr_axis_args *args, void *stream) {
-    return CR_LAUNCH((cr_axis_strips<D, SQUARED>), args->at.blocks, CR_GPU_THREADS, stream, *args);
+template <cr_dtype D, bool SQUARED = false, class E = typename cr_axis_floats<D>::E> int cr_axis_launch_strips(const cr_axis_args *args, void *stream) {
+    return CR_LAUNCH((cr_axis_strips<D, SQUARED, E>), args->at.blocks, CR_GPU_THREADS, stream, *args);
 }
 
 #endif

@@ -43,6 +43,9 @@ struct cr_sum_marks {
 template <class E, int KIND, int U = 4, int RESIDENT = CR_GPU_BLOCKS_PER_SM>
 struct cr_float_sum : cr_sum_marks {
     using Window = cr_window<E, KIND>;
+    typedef typename E::number number;
+    typedef cr_anchors<number> Anchors;
+    typedef typename Anchors::word word;
     using Bins = cr_bins<E, KIND>;
     using Layout = cr_sum_layout<E, KIND>;
     static constexpr int SIZE = E::SIZE, UNROLL = U, BLOCKS = RESIDENT, LEVELS = Window::LEVELS, LANES = CR_GPU_VECTOR / SIZE;
@@ -66,14 +69,14 @@ struct cr_float_sum : cr_sum_marks {
 
     const cr_fold_args *args;
     cr_sum_state *to;
-    unsigned long long acc[LEVELS];
+    word acc[LEVELS];
     int a, unit; /* the anchors; exponent of digit 0's unit */
     cr_span bounds;
     uint32_t adds; /* to each level, since the last drain; those passed twice count twice as many */
 
     CR_DEVICE static constexpr uint32_t passes(int level) { return PAIR && level > 0 && level + 1 < LEVELS ? 2 : 1; }
-    CR_DEVICE double anchor(int level) const { return cr_anchor(a + Window::SCALE - Window::STEP * level); }
-    CR_DEVICE unsigned long long base(int level) const { return (unsigned long long)__double_as_longlong(anchor(level)); }
+    CR_DEVICE number anchor(int level) const { return Anchors::make(a + Window::SCALE - Window::STEP * level); }
+    CR_DEVICE word base(int level) const { return bits(anchor(level)); }
 
     /* Where float64's digits lie: the same element for all blocks. It is not waited for before the block's own. Who makes terms has one. */
     CR_DEVICE Sample sample(const cr_fold_args &of) {
@@ -101,12 +104,12 @@ struct cr_float_sum : cr_sum_marks {
         for (int level = 0; level < LEVELS; level++) acc[level] = 0;
     }
 
-    CR_DEVICE static unsigned long long bits(double x) { return (unsigned long long)__double_as_longlong(x); }
+    CR_DEVICE static word bits(number x) { return Anchors::bits(x); }
 
-    /* GROUP elements or fewer. MORE: 1 for a level below the usual ones, which goes to `low`. */
-    template <int MORE, int COUNT> CR_DEVICE void add(const double (&x)[COUNT], long long &low) {
+    /* GROUP elements or fewer. MORE: 1 for a level below the usual ones, which goes to `low`. FROM: the first level that they reach. */
+    template <int MORE, int FROM = 0, int COUNT> CR_DEVICE void add(const number (&x)[COUNT], long long &low) {
         constexpr int TO = LEVELS + MORE;
-        double s[LEVELS + 1];
+        number s[LEVELS + 1];
 #pragma unroll
         for (int level = 0; level < TO; level++) s[level] = anchor(level);
         if constexpr (PAIR) {
@@ -126,27 +129,27 @@ struct cr_float_sum : cr_sum_marks {
 #pragma unroll
             for (int i = 0; i < COUNT; i++) {
                 if constexpr (SQUARE) { /* the square is exact, and so is what the first level leaves of it */
-                    const double next = __fma_rn(x[i], x[i], s[0]), rest = __fma_rn(x[i], x[i], __dsub_rn(s[0], next));
-                    s[0] = next;
-                    cr_chain<1, TO>(s, rest);
+                    const number next = Anchors::fused(x[i], x[i], s[FROM]), rest = Anchors::fused(x[i], x[i], Anchors::minus(s[FROM], next));
+                    s[FROM] = next;
+                    cr_chain<FROM + 1, TO>(s, rest);
                 } else {
                     cr_chain<0, TO>(s, KIND == CR_SUM_ABSOLUTE ? fabs(x[i]) : x[i]);
                 }
             }
 #pragma unroll
             for (int level = 0; level < LEVELS; level++) acc[level] += bits(s[level]);
-            if (MORE) low += (long long)(bits(s[LEVELS]) - base(LEVELS));
+            if (MORE) low += (typename Anchors::signed_word)(bits(s[LEVELS]) - base(LEVELS));
         }
     }
 
-    template <int MORE> CR_DEVICE void add_vector(const uint4 &v, long long &low) {
+    template <int MORE, int FROM = 0> CR_DEVICE void add_vector(const uint4 &v, long long &low) {
 #pragma unroll
         for (int e = 0; e < LANES; e += GROUP) {
             constexpr int COUNT = E::SPLIT ? 2 : GROUP; /* one term is two */
-            double x[COUNT];
+            number x[COUNT];
 #pragma unroll
             for (int i = 0; i < COUNT; i++) x[i] = SQUARE ? E::lane(v, e + i) : E::scaled(v, e + i);
-            add<MORE>(x, low);
+            add<MORE, FROM>(x, low);
         }
     }
 
@@ -161,10 +164,23 @@ struct cr_float_sum : cr_sum_marks {
         add_vector<0>(v, none);
     }
 
-    template <int N> CR_DEVICE void fits(const uint4 (&v)[N]) {
+    template <int N> CR_DEVICE void fits(uint4 (&v)[N]) {
         long long none = 0;
+        if constexpr (Window::FEW) {
+            uint32_t worst = 0;
 #pragma unroll
-        for (int j = 0; j < N; j++) add_vector<0>(v[j], none);
+            for (int j = 0; j < N; j++) E::glance(worst, v[j], 0);
+            if (!__all_sync(~0u, Window::few(worst))) {
+#pragma unroll 1
+                for (int j = 0; j < N; j++) {
+                    add_vector<0>(v[0], none);
+                    rotate<1>(v);
+                }
+                return;
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < N; j++) add_vector<0, Window::FEW>(v[j], none);
     }
 
     /* The vectors pass through the first place, so that the code for one is enough. */
@@ -205,7 +221,7 @@ struct cr_float_sum : cr_sum_marks {
         if (drained) found = cr_digits_carried<DIGITS>(lane < DIGITS ? row[lane] : 0);
 #pragma unroll
         for (int level = 0; level < LEVELS; level++) {
-            found += share((long long)(acc[level] - base(level) * (adds * passes(level))), a - Window::STEP * level);
+            found += share((typename Anchors::signed_word)(acc[level] - base(level) * (adds * passes(level))), a - Window::STEP * level);
             acc[level] = 0;
         }
         if (widened) found += share(shared.wide[threadIdx.x], a - Window::STEP * LEVELS);
@@ -333,7 +349,7 @@ struct cr_float_sum : cr_sum_marks {
     /* At most one in each thread, after the tiles. What no anchor takes goes to the limbs at once. */
     CR_DEVICE void one(uint64_t element, uint64_t, Shared &) {
         if (Window::inside_one(element, bounds)) {
-            double x[1] = {SQUARE ? E::value(element) : E::scaled(make_uint4((uint32_t)element, (uint32_t)(element >> 32), 0, 0), 0)};
+            number x[1] = {SQUARE ? E::value(element) : E::scaled(make_uint4((uint32_t)element, (uint32_t)(element >> 32), 0, 0), 0)};
             add_alone(x);
             return;
         }
@@ -345,7 +361,7 @@ struct cr_float_sum : cr_sum_marks {
             loose_limbs(p);
         }
     }
-    template <int COUNT> CR_DEVICE void add_alone(const double (&x)[COUNT]) {
+    template <int COUNT> CR_DEVICE void add_alone(const number (&x)[COUNT]) {
         long long none = 0;
         add<0>(x, none);
 #pragma unroll

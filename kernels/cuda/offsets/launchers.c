@@ -6,6 +6,7 @@
 #include "kernels/core/fast.h"
 #include "kernels/cuda/instance/product.h"
 #include "kernels/cuda/offsets/offsets.h"
+#include "kernels/cuda/plan/float64.h"
 
 /* What a chunk costs at least. Tests have less, so that a small array has several. */
 #if !defined(CR_SEGMENTS_LEAST)
@@ -17,8 +18,15 @@ enum {
     CHUNK_BYTES = 1 << 15, /* so that no warp waits long for another */
 };
 
-/* What rows of offsets.def are named for. */
-enum kind { sum = CR_SEGMENTS_SUM, square = CR_SEGMENTS_SQUARE, moments = CR_SEGMENTS_MOMENTS };
+/* What rows of offsets.def are named for; narrow: by float32 (thread/narrow.cuh). */
+enum kind {
+    sum = CR_SEGMENTS_SUM,
+    square = CR_SEGMENTS_SQUARE,
+    moments = CR_SEGMENTS_MOMENTS,
+    narrow_sum,
+    narrow_square,
+    KINDS
+};
 
 #define CR_UNIT(unit, headers)
 #define CR_OFFSETS(unit, kind, dtype, ...) \
@@ -26,7 +34,7 @@ enum kind { sum = CR_SEGMENTS_SUM, square = CR_SEGMENTS_SQUARE, moments = CR_SEG
 #include "kernels/cuda/instance/offsets.def"
 #undef CR_OFFSETS
 
-static const cr_segments_launcher kernels[CR_SEGMENTS_KINDS][CR_DTYPE_INPUTS + 1] = {
+static const cr_segments_launcher kernels[KINDS][CR_DTYPE_INPUTS + 1] = {
 #define CR_OFFSETS(unit, kind, dtype, ...) [kind][dtype] = cr_launch_offsets_##kind##_##dtype,
 #include "kernels/cuda/instance/offsets.def"
 };
@@ -83,10 +91,17 @@ static void ask(cr_segments_args *args, const cr_gpu_axis *axis, uint32_t k, voi
     args->out[args->out_count++] = cr_axis_out_of(axis, k, to);
 }
 
+/* The kernel by windows; NULL: there is none. */
+static cr_segments_launcher launcher_of(enum kind kind, cr_dtype dtype) {
+    const enum kind narrow = kind == sum ? narrow_sum : kind == square ? narrow_square : kind;
+    if (!cr_fast_on(CR_FAST_GPU_PIECES)) return NULL;
+    return kernels[narrow][dtype] != NULL && cr_float64_is_slow() ? kernels[narrow][dtype] : kernels[kind][dtype];
+}
+
 /* All ops of these families, some at a time. */
 static int enqueue(cr_segments_args *args, const cr_gpu_axis *axis, enum kind kind, uint32_t families, void *const *out,
                    void *stream) {
-    const cr_segments_launcher launcher = cr_fast_on(CR_FAST_GPU_PIECES) ? kernels[kind][axis->dtype] : NULL;
+    const cr_segments_launcher launcher = launcher_of(kind, axis->dtype);
     int failure = 0;
     args->kind = kind;
     args->absolute = families == CR_FAM_SUMABS;

@@ -12,6 +12,7 @@
 
 #include "kernels/cuda/offsets/close.cuh"
 #include "kernels/cuda/offsets/loads.cuh"
+#include "kernels/cuda/offsets/running.cuh"
 
 enum {
     CR_PIECE_RUN = 256,                       /* pieces in turn without an end, until what is open goes to its record */
@@ -23,14 +24,15 @@ struct cr_piece_record {
     cr_axis_sum_record<CR_PIECE_WORDS> sum, square;
 };
 
-template <cr_dtype D, int KIND> struct cr_pieces : cr_piece_loads<D> {
+template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_loads<D> {
     typedef cr_piece_loads<D> Loads;
-    typedef typename Loads::E E;
+    typedef OF E;
     typedef cr_strip_sum<E> Window;
+    typedef cr_running<E, KIND> Running;
     using Bounds = cr_window<E, CR_SUM_PLAIN>;
     static constexpr int SIZE = Loads::SIZE, VEC = Loads::VEC, EACH = Loads::EACH, PIECE = Loads::PIECE;
     using Loads::args, Loads::lane, Loads::skip, Loads::length, Loads::slot;
-    static constexpr int SUMS = KIND == CR_SEGMENTS_SQUARE ? 0 : 2, SQUARES = KIND == CR_SEGMENTS_SUM ? 0 : Window::SQUARES, LEVELS = SUMS + SQUARES;
+    static constexpr int SUMS = Running::SUMS, SQUARES = Running::SQUARES, LEVELS = Running::LEVELS;
     static constexpr int STEP = Window::STEP, G = KIND == CR_SEGMENTS_SUM ? 1 : 2;
     static_assert(1 << Window::LOG == EACH, "a lane's elements are those that a strip's lane has");
     static_assert(SQUARES == 0 || SIZE < 8, "float64 holds their squares");
@@ -41,7 +43,7 @@ template <cr_dtype D, int KIND> struct cr_pieces : cr_piece_loads<D> {
     struct Shared {
         uint4 vector[CR_PIECE_VECTORS];
         union {
-            double prefix[LEVELS][CR_PIECE_VECTORS / G];
+            typename Running::kept prefix[LEVELS][CR_PIECE_VECTORS / G];
             cr_segments_digits digits; /* once the chunk is over */
         };
         long long base[LEVELS][CR_WARP];
@@ -63,20 +65,14 @@ template <cr_dtype D, int KIND> struct cr_pieces : cr_piece_loads<D> {
 
     /* ---- Sums ---- */
 
-    CR_DEVICE int unit(int level) const { return level < SUMS ? window.unit - STEP * level : window.square_unit() - STEP * (level - SUMS); }
-    CR_DEVICE static long long bits(double x) { return __double_as_longlong(x); }
-    CR_DEVICE void begin(double (&s)[LEVELS]) const {
-#pragma unroll
-        for (int k = 0; k < LEVELS; k++) s[k] = cr_anchor(unit(k));
-    }
-    CR_DEVICE static void add(double (&s)[LEVELS], const uint4 &v, int e) {
-        const double x = E::lane(v, e);
-        if constexpr (SUMS != 0) cr_chain<0, SUMS>(s, x);
-        if constexpr (SQUARES != 0) cr_chain<SUMS, LEVELS>(s, __dmul_rn(x, x));
-    }
+    CR_DEVICE int unit(int level) const { return Running::unit(window, level); }
     CR_DEVICE bool fits(const cr_span &seen) const {
         const int high = (int)(Bounds::largest(seen.most) >> E::FIELD), low = (int)(Bounds::smallest(seen.least) >> E::FIELD);
-        return window.fits(high, low, !Window::HALF) && (SQUARES == 0 || low >= window.most - Window::BELOW);
+        return window.fits(high, low, !Window::HALF) && (SQUARES == 0 || window.fits_squares(low));
+    }
+    CR_DEVICE bool few(const cr_span &seen) const {
+        if constexpr (Running::HAS_FEW) return window.fits_few((int)(Bounds::largest(seen.most) >> E::FIELD), (int)(Bounds::smallest(seen.least) >> E::FIELD));
+        return false;
     }
     CR_DEVICE static long long of_all(long long x) {
 #pragma unroll
@@ -166,7 +162,7 @@ template <cr_dtype D, int KIND> struct cr_pieces : cr_piece_loads<D> {
             const int64_t part[2] = {value[0], value[1]};
             const bool simple = args.out_count == 1 && args.out[0].divisor == CR_DIVISOR_ONE && args.out[0].result == CR_F64;
             if (simple && specials == 0 && window.unit >= -800 && window.unit <= 800) {
-                ((double *)args.out[0].to)[output] = __dmul_rn(cr_strip<D, false>::rounded(part), __hiloint2double((window.unit - STEP + 1023) << 20, 0));
+                ((double *)args.out[0].to)[output] = __dmul_rn(cr_strip<D, false, E>::rounded(part), __hiloint2double((unit(SUMS - 1) + 1023) << 20, 0));
                 return;
             }
         }
@@ -223,22 +219,19 @@ template <cr_dtype D, int KIND> struct cr_pieces : cr_piece_loads<D> {
             return;
         }
         const uint32_t owner = place / EACH, rest = place % EACH, group = rest / (G * VEC), within = rest % (G * VEC);
-        double s[LEVELS];
+        Running running;
 #pragma unroll
-        for (int k = 0; k < LEVELS; k++) s[k] = shared.prefix[k][group * CR_WARP + owner];
+        for (int k = 0; k < LEVELS; k++) running.s[k] = shared.prefix[k][group * CR_WARP + owner];
         uint32_t found = 0;
 #pragma unroll
         for (uint32_t g = 0; g < (uint32_t)G; g++) {
             if (within <= g * VEC) break;
             uint4 v = shared.vector[slot(owner * CR_PIECE_EACH + group * G + g)];
             if (special) E::strip(found, v);
-#pragma unroll
-            for (int e = 0; e < VEC; e++) {
-                if (g * VEC + (uint32_t)e < within) add(s, v, e);
-            }
+            running.add_some(window, v, g * VEC, within);
         }
 #pragma unroll
-        for (int k = 0; k < LEVELS; k++) value[k] = shared.base[k][owner] + (bits(s[k]) - bits(cr_anchor(unit(k))));
+        for (int k = 0; k < LEVELS; k++) value[k] = shared.base[k][owner] + running.found(window, k);
         if (special) specials = shared.specials[owner] + specials_of(owner, rest);
     }
     CR_DEVICE static uint64_t packed(uint32_t found) { return (found & 1023) | (uint64_t)(found >> 10 & 1023) << COUNT | (uint64_t)(found >> 20) << 2 * COUNT; }
@@ -319,33 +312,40 @@ template <cr_dtype D, int KIND> struct cr_pieces : cr_piece_loads<D> {
 
     /* ---- Pieces ---- */
 
+    /* This lane's vector v. */
+    template <bool FEW> CR_DEVICE void add(Running &running, uint32_t v, bool ends, bool special) {
+        uint32_t ignored = 0;
+        if (ends && v % G == 0) {
+#pragma unroll
+            for (int k = 0; k < LEVELS; k++) shared.prefix[k][v / G * CR_WARP + lane] = running.s[k];
+        }
+        uint4 x = shared.vector[slot(lane * CR_PIECE_EACH + v)];
+        if (special) E::strip(ignored, x);
+        running.template add<FEW>(window, x);
+    }
     /* False: the chunk is hard. */
     CR_DEVICE bool piece(uint32_t number, uint32_t pieces, uint64_t &i, uint32_t &next, uint64_t &later) {
         const uint32_t low = number * PIECE, high = number + 1 == pieces ? UINT32_MAX - 1 : low + PIECE;
         cr_span seen;
         this->turn_over(number, pieces, seen);
-        uint32_t found = 0, ignored = 0;
+        uint32_t found = 0;
         if (!__all_sync(CR_EVERYONE, fits(seen))) {
             if (!move(seen, found)) return false;
         }
         const bool special = __any_sync(CR_EVERYONE, found != 0);
         const bool ends = __any_sync(CR_EVERYONE, next <= high);
-        double s[LEVELS];
-        begin(s);
+        Running running;
+        running.begin(window);
+        if (Running::HAS_FEW && __all_sync(CR_EVERYONE, few(seen))) {
 #pragma unroll
-        for (uint32_t v = 0; v < CR_PIECE_EACH; v++) {
-            if (ends && v % G == 0) {
-#pragma unroll
-                for (int k = 0; k < LEVELS; k++) shared.prefix[k][v / G * CR_WARP + lane] = s[k];
-            }
-            uint4 x = shared.vector[slot(lane * CR_PIECE_EACH + v)];
-            if (special) E::strip(ignored, x);
-#pragma unroll
-            for (int e = 0; e < VEC; e++) add(s, x, e);
+            for (uint32_t v = 0; v < CR_PIECE_EACH; v++) add<true>(running, v, ends, special);
+        } else {
+#pragma unroll(Running::HAS_FEW ? 1 : CR_PIECE_EACH)
+            for (uint32_t v = 0; v < CR_PIECE_EACH; v++) add<false>(running, v, ends, special);
         }
         long long part[LEVELS];
 #pragma unroll
-        for (int k = 0; k < LEVELS; k++) part[k] = bits(s[k]) - bits(cr_anchor(unit(k)));
+        for (int k = 0; k < LEVELS; k++) part[k] = running.found(window, k);
         if (!ends) {
 #pragma unroll
             for (int k = 0; k < LEVELS; k++) run[k] += part[k];
@@ -437,9 +437,9 @@ template <cr_dtype D, int KIND> struct cr_pieces : cr_piece_loads<D> {
     }
 };
 
-template <cr_dtype D, int KIND>
+template <cr_dtype D, int KIND, class E>
 static __global__ void __launch_bounds__(CR_SEGMENTS_WARPS *CR_WARP, CR_SEGMENTS_BLOCKS) cr_segments_by_pieces(const __grid_constant__ cr_segments_args args) {
-    typedef cr_pieces<D, KIND> Pieces;
+    typedef cr_pieces<D, KIND, E> Pieces;
     __shared__ typename Pieces::Shared shared[CR_SEGMENTS_WARPS];
     cr_let_the_next_begin();
     cr_axis_head *head = cr_segments_head(args);
@@ -456,8 +456,8 @@ static __global__ void __launch_bounds__(CR_SEGMENTS_WARPS *CR_WARP, CR_SEGMENTS
     }
 }
 
-template <cr_dtype D, int KIND> int cr_segments_launch(const cr_segments_args *args, void *stream) {
-    return CR_LAUNCH((cr_segments_by_pieces<D, KIND>), args->blocks, CR_SEGMENTS_WARPS * CR_WARP, stream, *args);
+template <cr_dtype D, int KIND, class E = typename cr_axis_floats<D>::E> int cr_segments_launch(const cr_segments_args *args, void *stream) {
+    return CR_LAUNCH((cr_segments_by_pieces<D, KIND, E>), args->blocks, CR_SEGMENTS_WARPS * CR_WARP, stream, *args);
 }
 
 #endif

@@ -49,8 +49,10 @@ template <uint32_t INFINITE> CR_DEVICE void cr_strip_halves(uint32_t &found, uin
 }
 
 /* What follows from a type's format, see kernels/core/float.h and anchor.h. ONE_WINDOW: it takes every number. INFINITE: the least
- * magnitude that is no number. DEPTH: how far below an element's highest bit its lowest one may lie. SPLIT: an element is two float64s. */
+ * magnitude that is no number. DEPTH: how far below an element's highest bit its lowest one may lie. SPLIT: an element is two float64s.
+ * number: what anchors are, and elements as they are added to them; thread/narrow.cuh has types that do with float32. */
 #define CR_FORMAT_ALONE(SYMBOL)                                                                                              \
+    typedef double number;                                                                                                   \
     static constexpr bool SPLIT = false;                                                                                     \
     static constexpr int DEPTH = CR_##SYMBOL##_MANTISSA;                                                                     \
     static constexpr int SIZE = CR_##SYMBOL##_BYTES, MANTISSA = CR_##SYMBOL##_MANTISSA, BIAS = CR_##SYMBOL##_BIAS,           \
@@ -217,6 +219,7 @@ struct cr_f8_e5m2 : cr_bytes<cr_f8_e5m2> {
  * is another: then a vector is one term. GRID: of the window, SUM_GRID: of the limbs. */
 template <class T, int OF> struct cr_term_of {
     static constexpr int AT = OF, POWER = AT == CR_PAIR_WEIGHTS ? 1 : 2;
+    typedef double number;
     static constexpr bool WIDE = T::SIZE == 8, SPLIT = WIDE && POWER == 2, PACKED = false, ONE_WINDOW = false, INFINITIES = true;
     static constexpr int SIZE = SPLIT ? 16 : 8, MANTISSA = cr_f64::MANTISSA, BIAS = cr_f64::BIAS, TOP = cr_f64::TOP,
                          FIELD = cr_f64::FIELD, SCALE = 0;
@@ -250,6 +253,20 @@ template <class T, int OF> struct cr_term_of {
 #define CR_SUM_ADDS 4094
 #endif
 
+/* What anchors are made of. BITS: of the significand; LEAST: the exponent of the least last bit; ADDS: how many additions the bits of
+ * one word hold. */
+template <class NUMBER> struct cr_anchors;
+template <> struct cr_anchors<double> {
+    typedef unsigned long long word;
+    typedef long long signed_word;
+    static constexpr int BITS = CR_ANCHOR_STEP, LEAST = CR_F64_LEAST, ADDS = CR_SUM_ADDS;
+    CR_DEVICE static double make(int a) { return __hiloint2double((a + 52 + 1023) << 20 | 1 << 19, 0); } /* 1.5·2^(a + 52), whose last bit is 2^a */
+    CR_DEVICE static word bits(double x) { return (unsigned long long)__double_as_longlong(x); }
+    CR_DEVICE static double plus(double x, double y) { return __dadd_rn(x, y); }
+    CR_DEVICE static double minus(double x, double y) { return __dsub_rn(x, y); }
+    CR_DEVICE static double fused(double x, double y, double z) { return __fma_rn(x, y, z); } /* x·y + z */
+};
+
 /* Anchors of type E for sums, or for squares. GROUP elements are added to an anchor before its bits go to the accumulator: that
  * takes log2(GROUP) binades from the window's top and from the step between anchors, and most of the instructions. */
 template <class E, int KIND> struct cr_window {
@@ -257,31 +274,34 @@ template <class E, int KIND> struct cr_window {
     /* A float64's square is two numbers: it starts at two levels, ends at two, and passes twice through those between. */
     static constexpr int LEVELS = SQUARE ? E::SQUARE_LEVELS : E::LEVELS;
     static constexpr int GROUP = SPLIT ? 1 : WIDE ? 2 : 4, BITS = GROUP == 4 ? 2 : GROUP == 2 ? 1 : 0;
-    static constexpr int STEP = CR_ANCHOR_STEP - BITS, BELOW = STEP * (LEVELS - 1);
+    typedef cr_anchors<typename E::number> Anchors;
+    static constexpr int MOST_BIT = Anchors::BITS - 2; /* of what one addition puts on an anchor */
+    static constexpr int STEP = Anchors::BITS - BITS, BELOW = STEP * (LEVELS - 1);
     static constexpr int LOWEST = SQUARE ? E::SQUARE_LOWEST : 0;
-    static constexpr int A_LEAST = LOWEST ? 2 * (LOWEST - E::BIAS) : (SQUARE ? E::SQUARE_GRID : E::GRID) + BELOW;
+    static constexpr int GRID = SQUARE ? E::SQUARE_GRID : E::GRID;
+    static constexpr int A_LEAST = LOWEST ? 2 * (LOWEST - E::BIAS) : (GRID > Anchors::LEAST ? GRID : Anchors::LEAST) + BELOW;
     static constexpr int A_MOST = SQUARE ? E::SQUARE_MOST : E::MOST;
     static constexpr int SCALE = SQUARE ? 0 : E::SCALE;
     static constexpr int SLACK = 3; /* binades above the largest magnitude that they are placed by */
-    static constexpr int ADDS = SPLIT ? CR_SUM_ADDS / 2 - 1 : CR_SUM_ADDS;
+    static constexpr int ADDS = SPLIT ? Anchors::ADDS / 2 - 1 : Anchors::ADDS;
 
     /* The exponent of the first anchor's unit, for a largest exponent field. Types with few exponents have one for all. */
     CR_DEVICE static int place(int top_field) {
-        if (HALF) return SQUARE ? E::SQUARE_GRID + BELOW : E::GRID;
+        if (HALF) return GRID + BELOW;
         int top = max(top_field, 1) - E::BIAS + SLACK;
-        return min(max(SQUARE ? 2 * top - 49 + BITS : top - 50 + BITS, A_LEAST), A_MOST);
+        return min(max(SQUARE ? 2 * top - (MOST_BIT - 1) + BITS : top - MOST_BIT + BITS, A_LEAST), A_MOST);
     }
 
     /* The bounds of cr_span that these anchors take, with `more` levels. */
     CR_DEVICE static cr_span bounds(int a, int more) {
         int last = a - BELOW - STEP * more;
-        int most = min(E::BIAS + (SQUARE ? (a + 49 - BITS) >> 1 : a + 50 - BITS), E::TOP - 1);
+        int most = min(E::BIAS + (SQUARE ? (a + MOST_BIT - 1 - BITS) >> 1 : a + MOST_BIT - BITS), E::TOP - 1);
         int least = max(E::BIAS + E::DEPTH + (SQUARE ? (last + 1) >> 1 : last), LOWEST);
         if (E::DEPTH != E::MANTISSA && !SPLIT && last <= E::GRID) least = 0; /* every term is a multiple of that anchor's unit */
         cr_span found;
         found.most = HALF ? (uint32_t)E::INFINITE - 1 : ((uint32_t)(most + 1) << E::FIELD) - 1;
         found.least = HALF || least <= 1 ? 0 : ((uint32_t)least << E::FIELD) - 1;
-        if (more && last + SCALE < CR_F64_LEAST) found.most = 0, found.least = ~0u; /* that anchor would be denormal */
+        if (more && last + SCALE < Anchors::LEAST) found.most = 0, found.least = ~0u; /* that anchor would be denormal */
         return found;
     }
 
@@ -295,6 +315,13 @@ template <class E, int KIND> struct cr_window {
         if (!E::PACKED) return worst <= 2 * bounds.most + 1 - low(bounds);
         uint32_t reach = bounds.most - (low(bounds) & 0xffff);
         return (worst & 0xffff) <= reach && worst >> 16 <= reach;
+    }
+
+    /* Where one window takes all: whether what glance has found needs no level above the second. FEW: that is worth a look. */
+    static constexpr bool FEW = HALF && LEVELS > 3;
+    CR_DEVICE static bool few(uint32_t worst) {
+        constexpr uint32_t most = ((uint32_t)(E::BIAS + ((A_LEAST - STEP + MOST_BIT + 1 - BITS) >> 1)) << E::FIELD) - 1;
+        return (worst & 0xffff) <= most && worst >> 16 <= most;
     }
 
     /* The most and the least of a lane's halves, and whether what is seen has a NaN or an infinity, or is inside. */
@@ -317,15 +344,15 @@ template <class E, int KIND> struct cr_window {
     }
 };
 
-/* 1.5·2^(a + 52), whose last bit is 2^a. */
-CR_DEVICE double cr_anchor(int a) { return __hiloint2double((a + 52 + 1023) << 20 | 1 << 19, 0); }
+CR_DEVICE double cr_anchor(int a) { return cr_anchors<double>::make(a); }
 
 /* Adds x to the running anchors s of levels FROM … TO - 1; what one rounds off goes to the next. */
-template <int FROM, int TO, int N> CR_DEVICE void cr_chain(double (&s)[N], double x) {
+template <int FROM, int TO, class NUMBER, int N> CR_DEVICE void cr_chain(NUMBER (&s)[N], NUMBER x) {
+    typedef cr_anchors<NUMBER> Anchors;
 #pragma unroll
     for (int level = FROM; level < TO; level++) {
-        const double next = __dadd_rn(s[level], x);
-        if (level + 1 < TO) x = __dsub_rn(x, __dsub_rn(next, s[level]));
+        const NUMBER next = Anchors::plus(s[level], x);
+        if (level + 1 < TO) x = Anchors::minus(x, Anchors::minus(next, s[level]));
         s[level] = next;
     }
 }

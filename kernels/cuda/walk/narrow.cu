@@ -8,9 +8,8 @@
  * All float16 fit two anchors. There NaNs and infinities leave the first with another exponent, and nothing else is looked at. Bfloat16 have
  * a window as in fold/float_sums.cuh, but of 32 binades, below 2^124. What does not fit goes to the bins, which are of float64.
  * Thread: GPU. Owner: the kernel. */
-#include <cuda_fp16.h>
-
 #include "kernels/cuda/fold/float_sums.cuh"
+#include "kernels/cuda/thread/narrow.cuh"
 #include "kernels/cuda/walk/walk.cuh"
 
 enum { CR_NARROW_GROUP = 4, CR_NARROW_APART = 20 };
@@ -44,7 +43,7 @@ struct cr_narrow_anchors {
     }
 };
 
-template <class E> struct cr_narrow : cr_float_sum<E, CR_SUM_PLAIN> {
+template <class E> struct cr_narrow_sum : cr_float_sum<E, CR_SUM_PLAIN> {
     typedef cr_float_sum<E, CR_SUM_PLAIN> Wide;
     typedef typename Wide::Shared Shared;
     static_assert(Wide::GROUP == CR_NARROW_GROUP && Wide::LEVELS == 1, "the accumulator counts groups");
@@ -70,7 +69,7 @@ template <class E> struct cr_narrow : cr_float_sum<E, CR_SUM_PLAIN> {
     template <int N> CR_DEVICE void take(const cr_narrow_anchors &sum) { this->acc[0] += this->base(0) * groups<N>() + sum.total(); }
 };
 
-struct cr_narrow_f16 : cr_narrow<cr_f16> {
+struct cr_narrow_f16 : cr_narrow_sum<cr_f16> {
     static constexpr int FINE = -24;
     static_assert(FINE == cr_f16::GRID, "sums are in the unit of the accumulator");
 
@@ -99,7 +98,7 @@ struct cr_narrow_f16 : cr_narrow<cr_f16> {
     }
 };
 
-struct cr_narrow_bf16 : cr_narrow<cr_bf16> {
+struct cr_narrow_bf16 : cr_narrow_sum<cr_bf16> {
     static constexpr int SLACK = 3, REACH = 19 + CR_NARROW_APART; /* exponents of elements, above the second anchor's last bit */
     static constexpr int A_LEAST = cr_bf16::GRID, A_MOST = 254 - 127 - 23 - CR_NARROW_APART;
 
@@ -163,5 +162,11 @@ struct cr_narrow_bf16 : cr_narrow<cr_bf16> {
     }
 };
 
+/* Squares: as float_sums.cuh has it. What no window takes goes to the same bins. */
+template <class T, int KIND> struct cr_bins<cr_narrow<T>, KIND> : cr_bins<T, KIND> {};
+template <class T> using cr_narrow_squares = cr_float_sum<cr_narrow<T>, CR_SUM_SQUARE>;
+
+extern "C" int cr_launch_narrow_sumsq_f16(const cr_fold_args *args, void *stream) { return cr_walk_launch<cr_narrow_squares<cr_f16>>(args, stream); }
+extern "C" int cr_launch_narrow_sumsq_bf16(const cr_fold_args *args, void *stream) { return cr_walk_launch<cr_narrow_squares<cr_bf16>>(args, stream); }
 extern "C" int cr_launch_narrow_sum_f16(const cr_fold_args *args, void *stream) { return cr_walk_launch<cr_narrow_f16>(args, stream); }
 extern "C" int cr_launch_narrow_sum_bf16(const cr_fold_args *args, void *stream) { return cr_walk_launch<cr_narrow_bf16>(args, stream); }

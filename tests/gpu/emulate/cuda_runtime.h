@@ -255,6 +255,9 @@ static inline float __ll2float_rn(long long x) { return (float)x; }
 static inline double __ddiv_rn(double a, double b) { return a / b; }
 static inline double __dsqrt_rn(double x) { return std::sqrt(x); }
 static inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
+static inline float __fadd_rn(float a, float b) { return a + b; }
+static inline float __fsub_rn(float a, float b) { return a - b; }
+static inline float __fmaf_rn(float a, float b, float c) { return std::fmaf(a, b, c); }
 static inline double __longlong_as_double(long long x) {
     double result;
     memcpy(&result, &x, sizeof result);
