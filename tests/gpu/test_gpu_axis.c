@@ -267,7 +267,7 @@ static void compare(cr_axis_spec *spec, uint64_t offset, int kind) {
 /* Fast ways off by turns, each with its part of the arrays: with all ops, and with few, since many have no single pass. */
 static void without_each(const cr_axis_spec *all, uint64_t offset, int kind) {
     unsigned way = CR_FAST_GPU_VECTORS;
-    while ((run.without = case_without(&way, CR_FAST_GPU_STRIPS)) != NULL) {
+    while ((run.without = case_without(&way, CR_FAST_GPU_ALONE)) != NULL) {
         cr_axis_spec spec = *all;
         if ((run.number + way) % WITHOUT_IN != 0) continue;
         compare(&spec, offset, kind);

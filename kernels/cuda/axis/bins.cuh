@@ -9,7 +9,8 @@
 #include "kernels/cuda/axis/levels.cuh"
 #include "kernels/cuda/fold/bins.cuh"
 
-struct cr_axis_bin {
+/* PLACE: where a block has its bins. */
+template <class PLACE> struct cr_axis_bin_in {
     typedef cr_rows<cr_f32, false> Bins;
     static constexpr int SIZE = 4, C = 1, U = 16, QUAD = 4, BLOCKS = 3, W = 6;
     static constexpr bool FIRST = false, REDO = false, STOPS = false, TOGETHER = true, AHEAD = false, APART = true;
@@ -21,10 +22,7 @@ struct cr_axis_bin {
     uint64_t marks;
     uint32_t adds; /* at most, to a bin */
 
-    static CR_DEVICE Bins::Shared &bins() {
-        __shared__ Bins::Shared shared;
-        return shared;
-    }
+    static CR_DEVICE Bins::Shared &bins() { return PLACE::bins(); }
     CR_DEVICE void begin(const cr_axis_args &, const unit (&)[U]) {
         Bins::clear(bins());
         total.clear();
@@ -102,5 +100,13 @@ struct cr_axis_bin {
         return cr_axis_level_finish<W, LOWEST, false>(args, r, output);
     }
 };
+
+struct cr_axis_bin_place {
+    static CR_DEVICE cr_rows<cr_f32, false>::Shared &bins() {
+        __shared__ cr_rows<cr_f32, false>::Shared shared;
+        return shared;
+    }
+};
+struct cr_axis_bin : cr_axis_bin_in<cr_axis_bin_place> {};
 
 #endif

@@ -24,6 +24,7 @@ enum kind {
     sum,
     sum_ahead,
     strips,
+    strips_alone, /* of one tile a block, without a second launch */
     sumsq,
     moments,
     moment_strips,
@@ -153,6 +154,9 @@ static int enqueue_family(const cr_axis_args *args, cr_dtype dtype, uint32_t mul
     cr_axis_args own = *args;
     cr_axis_launcher first = NULL;
     if (kind == sum) first = by_strips(&own.at, strips, dtype, multiprocessors);
+    if (first != NULL && own.at.tiles <= own.at.blocks && kernels[strips_alone][dtype] != NULL &&
+        cr_fast_on(CR_FAST_GPU_ALONE))
+        return kernels[strips_alone][dtype](&own, stream);
     if (kind == sumsq) first = by_strips(&own.at, moment_strips, dtype, multiprocessors);
     if (first == NULL && kind == sum && args->at.ahead) first = kernels[narrow_of(sum_ahead, dtype)][dtype];
     if (first == NULL) first = kernels[narrow_of(kind, dtype)][dtype];

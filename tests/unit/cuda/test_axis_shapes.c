@@ -187,7 +187,7 @@ END_TEST
 
 /* Without a fast way a plan covers everything likewise. */
 START_TEST(ways_that_are_off) {
-    for (unsigned way = CR_FAST_GPU_VECTORS; way <= CR_FAST_GPU_STRIPS; way++) {
+    for (unsigned way = CR_FAST_GPU_VECTORS; way <= CR_FAST_GPU_ALONE; way++) {
         cr_fast_switch_off(UINT64_C(1) << way);
         for (int t = 0; t < DTYPES; t++)
             for (uint64_t outer = 1; outer < 40000; outer = outer * 3 + 1)
