@@ -31,7 +31,7 @@ static const char *unfit(const cr_py_request *r, const cr_py_input *in) {
 
 static bool take(cr_py_request *r) {
     cr_py_input *in = r->pair;
-    if (!cr_py_input_take(in, r->second)) return false;
+    if (!cr_py_input_take(in, r->second)) return cr_py_input_refused("second"), false;
     const char *why = unfit(r, in);
     if (why != NULL)
         PyErr_SetString(PyExc_ValueError, why);

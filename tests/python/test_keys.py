@@ -391,6 +391,14 @@ class Keys(DaemonTest, Case):
                 cured.histogram(a, **options)
         with self.assertRaisesRegex(TypeError, "'str' object cannot be interpreted"):
             cured.bincount([1], minlength="1")
+        for x, bins in ((np.array([2**62]), 1), (np.array([1e300, 1e300]), 10), (np.array([1.0, np.nextafter(1.0, 2)]), 9)):
+            with self.assertRaisesRegex(ValueError, "bins: %d of one width are too many: .* the same" % bins):  # which would lose elements
+                cured.histogram(x, bins)
+        with tempfile.TemporaryDirectory() as folder:
+            np.save(folder + "/a.npy", a)
+            for ask in (cured.histogram, cured.bincount):
+                with self.assertRaisesRegex(TypeError, "^[ax]: a file is the first array alone: pass numpy.load"):
+                    ask(cured.file(folder + "/a.npy"))
         large = np.array([2**53, 2**53 + 1, 2**53 + 2])  # which NumPy compares as f64
         self.assertEqual([2, 1], cured.histogram(large, np.array([2.0**53, 2.0**53 + 2, 2.0**53 + 4]))[0].tolist())
         self.assertEqual([0, 3], cured.histogram(np.array([5, 6, 7], "u1"), [-1e300, -5.5, 1e300])[0].tolist())

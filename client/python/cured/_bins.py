@@ -9,12 +9,19 @@ from ._lists import _cuda_device
 CHUNK = 1 << 20  # elements whose bins are found at once
 
 
+def no_file(a, name):
+    """TypeError of a file where only an op's own array may be one."""
+    if isinstance(a, _cured.File):
+        raise TypeError("%s: a file is the first array alone: pass numpy.load(path, mmap_mode='r')" % name)
+
+
 def whole(a, name):
     """An array of every kind as NumPy's, and where elements of it are missing; None: nowhere. name: what its caller calls it."""
     import numpy
     mask = None
     if _cuda_device(a) is not None:
         raise TypeError("%s: it lies on a GPU: pass a copy in host memory (a.cpu() or a.get())" % name)
+    no_file(a, name)
     if is_stored(type(a)):
         from . import _blocks, _stores
         store = _stores.store_of(a)
@@ -69,6 +76,8 @@ def histogram(a, bins=10, range=None, weights=None):
     import numpy
     a, weights = _present(a, weights, "a")
     edges = numpy.histogram_bin_edges(a, bins, range)
+    if numpy.ndim(bins) == 0 and not (edges[1:] > edges[:-1]).all():  # elements would be in none of them
+        raise ValueError("bins: %d of one width are too many: from %r to %r some edges are the same" % (len(edges) - 1, edges[0], edges[-1]))
     a, weights = numpy.ravel(a), None if weights is None else numpy.ravel(weights)
     find, count = _finder(a.dtype, edges), len(edges) - 1
     if count < 1:

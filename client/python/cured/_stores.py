@@ -10,7 +10,7 @@ import numpy
 from . import _arrow, _cured
 from ._adapt import checked as check_dtype
 from ._adapt import package_of
-from ._bins import whole
+from ._bins import no_file, whole
 from ._blocks import boxes, extents
 
 MISSES = "second: elements of it are missing: where= says which pairs count"
@@ -119,6 +119,7 @@ _READERS = {"h5py": _h5py, "zarr": _zarr, "netCDF4": _netcdf, "xarray": _xarray,
 
 def beside(array, shape, what):
     """A function that reads, for a box of an array of `shape`, the part of a second array that broadcasts to it."""
+    no_file(array, what)
     if package_of(type(array)) is not None:
         store = store_of(array)
         own, dtype, read = store.shape, store.dtype, store.read
