@@ -102,6 +102,14 @@ class KeyedPartial extends Answers {
 
 const isKeyed = (bytes) => bytes[0] === 0x43 && bytes[1] === 0x4b; // "CK"
 
+// Of partials by key: the shape of the answers, as the first says, and how many cells they have together at most. The daemon checks the rest.
+function groupsOf(partials) {
+    const number = (bytes, at) => (bytes.length >= KEYED_HEAD ? Number(bytes.readBigUInt64LE(at)) : 0);
+    const [groups, columns] = [number(partials[0], 8), number(partials[0], 16)];
+    const cells = partials.reduce((sum, bytes) => sum + number(bytes, 24), 0);
+    return { shape: columns === 1 ? [groups] : [groups, columns], cells: Math.min(cells, groups * columns) };
+}
+
 // Whether the response answers the ops that were asked.
 function checkResponse(response, numbers) {
     const { results } = response;
@@ -162,4 +170,4 @@ function partialOf(response) {
     return new Uint8Array(response.partial); // apart from the message, whose memory it would keep
 }
 
-module.exports = { Answers, KeyedPartial, isKeyed, resultOf, partialOf, counted };
+module.exports = { Answers, KeyedPartial, isKeyed, groupsOf, resultOf, partialOf, counted };

@@ -93,13 +93,22 @@ function unary(stub, method, request, metadata, flight) {
     }));
 }
 
-// ReduceStream: feed(write) writes messages, of which one is on its way at a time; take(answer) has each that comes. Ends once the daemon
-// has ended the call.
-async function streamed(stub, metadata, flight, feed, take) {
-    const call = stub.ReduceStream(metadata, flight.options);
+// MergeStream: one message, and take(answer) has each that comes.
+async function answered(stub, request, metadata, flight, take) {
+    const call = stub.MergeStream(request, metadata, flight.options);
     flight.cancel = () => call.cancel();
     flight.connecting(stub.getChannel());
-    const answered = new Promise((resolve, reject) => {
+    try {
+        await flight.wait(answersOf(call, flight, take));
+    } catch (error) {
+        flight.end(error);
+        throw error;
+    }
+}
+
+// Until the daemon has ended the call.
+function answersOf(call, flight, take) {
+    return new Promise((resolve, reject) => {
         call.on('data', (answer) => {
             try {
                 take(answer);
@@ -110,8 +119,17 @@ async function streamed(stub, metadata, flight, feed, take) {
         call.on('end', resolve);
         call.on('error', (error) => reject(failure(error)));
     });
+}
+
+// ReduceStream: feed(write) writes messages, of which one is on its way at a time; take(answer) has each that comes. Ends once the daemon
+// has ended the call.
+async function streamed(stub, metadata, flight, feed, take) {
+    const call = stub.ReduceStream(metadata, flight.options);
+    flight.cancel = () => call.cancel();
+    flight.connecting(stub.getChannel());
+    const over = answersOf(call, flight, take);
     let fed = false;
-    answered.then(() => fed || flight.end(new CuredError('UNAVAILABLE', 'the server ended the call before it had the whole array')),
+    over.then(() => fed || flight.end(new CuredError('UNAVAILABLE', 'the server ended the call before it had the whole array')),
         (error) => flight.end(error));
     // What cannot be written any more ends the call, which says why.
     const write = (message) => flight.wait(new Promise((resolve) => call.write(message, (error) => error || resolve())));
@@ -119,11 +137,11 @@ async function streamed(stub, metadata, flight, feed, take) {
         await feed(write);
         fed = true;
         call.end();
-        await flight.wait(answered);
+        await flight.wait(over);
     } catch (error) {
         flight.end(error);
         throw error;
     }
 }
 
-module.exports = { Flight, unary, streamed };
+module.exports = { Flight, unary, streamed, answered };

@@ -208,12 +208,12 @@ export class Client {
     describe(array: ArrayData | ArrayStream, options?: Options): Promise<Result<Described>>;
     /** The exact unfinished state of a part, for merge(), mergePartials() and finish(). */
     partial(array: ArrayData | ArrayStream, ops: readonly Op[], options?: PartialOptions): Promise<Uint8Array>;
-    /** The answers of all parts, in any order, that were made for these ops. */
-    merge<O extends Op>(partials: readonly Uint8Array[], ops: readonly O[], options?: FinishOptions): Promise<Result<O>>;
+    /** The answers of all parts, in any order, that were made for these ops. Of partials by key they are arrays: merge<Op, ArrayResult>(…). */
+    merge<O extends Op, V = Value>(partials: readonly Uint8Array[], ops: readonly O[], options?: FinishOptions): Promise<Result<O, V>>;
     /** The partial of all parts. */
     mergePartials(partials: readonly Uint8Array[], ops: readonly Op[], options?: FinishOptions): Promise<Uint8Array>;
     /** The answers of one partial. */
-    finish<O extends Op>(partial: Uint8Array, ops: readonly O[], options?: FinishOptions): Promise<Result<O>>;
+    finish<O extends Op, V = Value>(partial: Uint8Array, ops: readonly O[], options?: FinishOptions): Promise<Result<O, V>>;
     /** What cured.proto calls InfoResponse and StatsResponse. */
     info(options?: CallOptions): Promise<Record<string, unknown>>;
     stats(options?: CallOptions): Promise<Record<string, unknown>>;

@@ -5,11 +5,11 @@ const grpc = require('@grpc/grpc-js');
 const { CuredError, bad, badType, kindOf } = require('./errors');
 const { placeOf } = require('./address');
 const { CALL, FINISH, REDUCE, PARTIAL, NO_PARTIAL, optionsOf, product } = require('./options');
-const { Flight, unary, streamed } = require('./flight');
+const { Flight, unary, streamed, answered } = require('./flight');
 const { PIECE, Bytes, isBytes, inputOf, feed, letGo } = require('./input');
 const { DTYPES } = require('./values');
 const { cured, OPS, dtypeNumber, askedOf, finishOf, placed, partOf, turned } = require('./request');
-const { Answers, KeyedPartial, isKeyed, resultOf, partialOf, counted } = require('./answers');
+const { Answers, KeyedPartial, isKeyed, groupsOf, resultOf, partialOf, counted } = require('./answers');
 
 const DESCRIBED = [ // written by scripts/op-lists
     'count', 'count_nan', 'min', 'max', 'argmin', 'argmax', 'sum', 'mean', 'std',
@@ -140,13 +140,20 @@ class Client {
     async #merged(partials, ops, options, partial) {
         const own = optionsOf(options, FINISH);
         const asked = askedOf(ops, own);
-        const response = await this.#unary('Merge', { ...finishOf(asked, own), partial, partials: inOrder(partials) }, own);
-        return { asked, response };
+        const given = inOrder(partials);
+        const request = { ...finishOf(asked, own), partial, partials: given };
+        if (!isKeyed(given[0])) return { asked, response: await this.#unary('Merge', request, own) };
+        return this.#fly(own, async (flight, metadata) => {
+            const { shape, cells } = groupsOf(given);
+            const answers = partial ? new KeyedPartial(cells) : new Answers(asked.numbers, product(shape));
+            await answered(this.#stub, { ...request, keyed: true, statuses: !partial }, metadata, flight, (answer) => answers.take(answer));
+            return { asked, response: answers.whole(), answers, shape };
+        });
     }
 
     async merge(partials, ops, options) {
-        const { asked, response } = await this.#merged(partials, ops, options, false);
-        return resultOf(asked, response);
+        const { asked, response, answers, shape } = await this.#merged(partials, ops, options, false);
+        return resultOf(asked, response, answers, shape);
     }
 
     async mergePartials(partials, ops, options) {
@@ -183,9 +190,10 @@ function inOrder(partials) {
     const placedAt = partials.map((partial, i) => {
         if (!isBytes(partial)) throw badType(`partials[${i}] is ${kindOf(partial)}, must be a Uint8Array, as partial() gives it`);
         const bytes = new Bytes(`partials[${i}]`, partial).all();
-        if (isKeyed(bytes)) throw bad(`partials[${i}] is by key, and daemons merge none: cured-client merge does, and cured.merge() of Python`);
         return { bytes, at: bytes.length >= 32 && bytes[2] === 1 && bytes.readUInt32LE(16) > 0 ? bytes.readBigUInt64LE(24) : NOWHERE };
     });
+    const other = placedAt.findIndex(({ bytes }) => isKeyed(bytes) !== isKeyed(placedAt[0].bytes));
+    if (other > 0) throw bad(`partials[${other}] is ${isKeyed(placedAt[other].bytes) ? '' : 'not '}by key, unlike partials[0]: partials of one kind merge`);
     return placedAt.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0)).map(({ bytes }) => bytes);
 }
 

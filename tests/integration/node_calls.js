@@ -75,7 +75,7 @@ async function options(client) {
     const rest = await client.partial(new Float32Array([5, 4]), ['sum', 'argmax'], { first: 2 });
     const both = await client.merge([rest, half], ['sum', 'argmax']);
     assert.deepStrictEqual([both.sum, both.argmax, both.elements], [12, 2n, 4]);
-    for (const Type of [Float64Array, Int32Array]) { // by key: test_node.py has cured-client merge them
+    for (const Type of [Float64Array, Int32Array]) { // by key: test_node.py has cured-client merge them, too
         const x = Type.of(5, 2, 4, -1, 7);
         const keys = BigInt64Array.of(2n, 0n, 2n, 2n, 9n);
         const ops = ['sum', 'count', 'max'];
@@ -84,6 +84,15 @@ async function options(client) {
         const none = await client.partial(x.subarray(0, 2), ops, { keys: Uint8Array.of(7, 9), groups: 4, drop: true }); // of no element, as these:
         assert.deepStrictEqual(await client.partial(x.subarray(0, 2), ops, { keys: keys.subarray(0, 2), groups: 4, where: new Uint8Array(2) }), none);
         assert.deepStrictEqual(await client.partial(new Type(0), ops, { keys: new Int8Array(0), groups: 4 }), none);
+        const whole = await client.reduce(x, ops, { keys, groups: 4, drop: true, where: Uint8Array.of(1, 1, 0, 1, 1) });
+        const merged = await client.merge([none, next, first], ops);
+        assert.deepStrictEqual([merged.elements, whole.elements], [3, 5]);
+        assert.deepStrictEqual({ ...merged, elements: 5 }, whole);
+        const half = await client.mergePartials([next, none], ops);
+        assert.deepStrictEqual(await client.merge([first, half], ops), merged);
+        assert.deepStrictEqual(await client.finish(await client.mergePartials([half, first], ops), ops), merged);
+        const columns = await client.partial(Type.of(1, 2, 3, 4), ['sum'], { shape: [2, 2], keys: Uint8Array.of(1, 0), groups: 3 });
+        assert.deepStrictEqual((await client.merge([columns, columns], ['sum'])).sum.shape, [3, 2]);
         [first, next, none].forEach((bytes, i) => fs.writeFileSync(`${Type.name}-${i}.crp`, bytes));
     }
     const seen = await client.describe(new Float32Array([1, 2]));

@@ -223,7 +223,10 @@ async function partials(client) {
         [() => client.merge([made], ['max']), cured.CuredError, ''],
         [() => client.merge([new Uint8Array(0)], ['sum']), cured.CuredError, ''],
         [() => client.merge([made.subarray(1)], ['sum']), cured.CuredError, ''],
-        [() => client.merge([made, Buffer.from('CK')], ['sum']), RangeError, 'partials[1] is by key, and daemons merge none: cured-client merge does'],
+        [() => client.merge([made, Buffer.from('CK')], ['sum']), RangeError, 'partials[1] is by key, unlike partials[0]'],
+        [() => client.merge([Buffer.from('CK'), made], ['sum']), RangeError, 'partials[1] is not by key, unlike partials[0]'],
+        [() => client.merge([Buffer.from('CK')], ['sum']), cured.CuredError, 'cut short'],
+        [() => client.mergePartials([Buffer.from('CK')], ['sum']), cured.CuredError, 'cut short'],
     ];
     for (const one of cases) await refused(...one);
     // Parts in any order: more ranges than a partial may hold, but for the client's sorting.
