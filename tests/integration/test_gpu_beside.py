@@ -42,6 +42,25 @@ class Beside(AxisTest):
                 self.both(raw, sent, count, **said)
                 self.both(raw, mask + sent, count, mask=mask_message(beside_message(n)), **said)
 
+    def test_partials_by_key(self):
+        """Of an array in the GPU's memory and of one that is sent: the same bytes; and merged, as one of all rows."""
+        r, c, ops = random.Random(8), self.conn, ["sum", "max", "count"]
+        for n, groups in ((0, 3), (1, 1), (5000, 40), (400003, 7)):
+            raw, keys = bytes(plain("f32", n)), bytes(r.randrange(groups) for _ in range(n))
+            mask = bytes(r.choice((0, 1, 2)) for _ in range(n))
+            for sent, more in ((keys, {}), (mask + keys, {"mask": mask_message(beside_message(n))})):
+                partials, region = [], self.put(b"123" + raw)
+                for source, array in ((region_input(region, 3), b""), (stream_input(len(raw)), raw)):
+                    stream = c.open_stream()
+                    c.send(c.call_frame(stream, "f32", ops, source, partial=True, unplaced=True, keys=keys_message(beside_message(n), groups, "u8"), **more))
+                    c.send_array(stream, sent + array)
+                    answer = c.wait(stream)
+                    self.assertIsNone(answer.status)
+                    partials.append(b"".join(values for _, _, values in answer.parts))
+                self.assertIsNone(c.unregister(region))
+                self.assertEqual(b"CK\1", partials[0][:3])
+                self.assertEqual(*partials)
+
     def test_products_in_order(self):
         raw = bytes(plain("f32", 70001))
         self.both(raw, struct.pack("<4I", 0, 5, 60000, 70001), 3, ["prod"], segments=segments_message(beside_message(4), "u32"))

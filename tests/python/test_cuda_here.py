@@ -43,6 +43,7 @@ class Tensor:
 
     def copy_to_device(self, array):
         CUDA.cudaMemcpy(number(self.memory), number(array.ctypes.data), ctypes.c_size_t(array.nbytes), TO_DEVICE)
+        CUDA.cudaDeviceSynchronize()  # streams that do not wait for the legacy one read it, too
 
     def host(self):
         array = numpy.empty(self.shape, self.dtype)
@@ -484,7 +485,7 @@ class Here(Case):
 if not os.path.exists(PATH):
     print("skipped: CURED_CUDA_LIBRARY names no runtime double")
     sys.exit(77)
-CUDA = ctypes.CDLL(PATH)
+CUDA = ctypes.CDLL(os.environ.get("CURED_CUDA_RUNTIME", PATH))  # of a real GPU another library has what a program calls
 CUDA.cr_double_pending_in.restype = ctypes.c_size_t
 exchange()
 
