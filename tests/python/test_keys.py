@@ -144,6 +144,8 @@ class Keys(DaemonTest, Case):
         for op in ("digest", "median", "dot"):
             with self.assertRaises((TypeError, ValueError, NotImplementedError)):
                 getattr(cured, op)(a, keys=keys)
+        with self.assertRaisesRegex(ValueError, "keys: 3 of them, the array has %d rows" % 2**40):  # for which nothing is allocated
+            cured.sum(np.lib.stride_tricks.as_strided(a, (2**40, 0)), keys=keys)
         with self.assertRaisesRegex(ValueError, "rows have no elements"):
             cured.partial(a, "sum", keys=keys)
 

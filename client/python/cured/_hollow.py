@@ -21,7 +21,8 @@ def answer(arguments):
     asked = {**options, "keys": numpy.zeros(1, numpy.int64), "groups": 1}
     single = getattr(_cured, names[0])
     found = single(one, **asked) if what == "" else _cured.reduce(one, names, **asked)  # raises what is wrong with the options
-    shape = (len(_cured.count(_cured.empty((array.shape[0], 1), dtype), **given)),) + tuple(array.shape[1:])
+    column = numpy.broadcast_to(numpy.zeros((), "u1"), (array.shape[0], 1))  # for which nothing is allocated
+    shape = (len(_cured.count(column, **given)),) + tuple(array.shape[1:])
     if what == "":
         made = numpy.empty(shape, found.dtype)
     else:
