@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "server/native/crowd.h"
 #include "server/native/frames.h"
 #include "server/native/front.h"
 #include "server/native/regions.h"
@@ -60,7 +61,7 @@ bool cr_conn_go_is_over(const cr_conn *conn) {
 /* Whether there is something to go on with before anything else is read. */
 static bool has_more(const cr_conn *conn) {
     return (conn->paused && reading(conn)) || (!cr_list_empty(&conn->stalled) && !out_pending(conn)) ||
-           (reading(conn) && cr_socket_has_more(&conn->socket));
+           (reading(conn) && (cr_socket_has_more(&conn->socket) || (conn->crowded && conn->readable)));
 }
 
 static void wait_for_turn(cr_conn *conn) { cr_rounds_wait(&conn->native->rounds, &conn->seat); }
@@ -92,6 +93,10 @@ static void update_events(cr_conn *conn) {
     if (conn->state == CR_CONN_CLOSED) return;
     update_wait(conn);
     int events = (reading(conn) ? UV_READABLE : UV_DISCONNECT) | (out_pending(conn) ? UV_WRITABLE : 0);
+    if (conn->crowded) {
+        if (events == UV_READABLE && conn->state < CR_CONN_LINGERING && !conn->socket.waits_for) return;
+        cr_crowd_leave(conn);
+    }
     if (events == conn->events) return;
     conn->events = (uint8_t)events;
     uv_poll_start(&conn->poll, events, on_poll);
@@ -224,6 +229,7 @@ void cr_conn_close(cr_conn *conn) {
     cr_list_remove(&conn->link);
     cr_list_remove(&conn->dirty);
     cr_rounds_leave(&conn->native->rounds, &conn->seat);
+    cr_crowd_leave(conn);
     cr_arrived_leave(conn->native->calls, &conn->peer, conn->refused);
     cr_metric_sub(connections, 1);
     uv_close((uv_handle_t *)&conn->poll, on_handle_closed);
@@ -369,7 +375,7 @@ bool cr_conn_go(cr_seat *seat, uint64_t until_ns) {
     bool open = conn->state < CR_CONN_LINGERING && reading(conn) ? cr_frames_resume(conn) : true, much = false;
     const bool readable = conn->readable || cr_socket_has_more(&conn->socket);
     if (conn->state != CR_CONN_CLOSED && open && readable && reading(conn) && !conn->paused) {
-        conn->readable = false;
+        if (!conn->crowded) conn->readable = false;
         much = cr_frames_read(conn) >= CR_GO_READ;
     }
     const cr_calls *calls = conn->native->calls;
@@ -387,7 +393,7 @@ static void on_poll(uv_poll_t *handle, int status, int events) {
     cr_loop_came(native->loop);
     if (status < 0 || (events & UV_DISCONNECT && !(events & UV_READABLE) && !reading(conn))) conn->gone = true;
     if (events & UV_READABLE) conn->readable = true;
-    if (conn->seat.waits && native->rounds.waiting > CR_ARMED_MOST) {
+    if (conn->seat.waits && !cr_crowd_join(conn) && native->rounds.waiting > CR_ARMED_MOST) {
         uv_poll_stop(handle);
         conn->events = 0;
     }

@@ -57,6 +57,8 @@ typedef struct cr_conn {
     uint64_t parked;  /* where descriptors wait for their frames: when that began, as native->parked counts */
 
     bool readable, gone; /* as poll said last */
+    bool crowded;        /* poll does not watch it: see crowd.h */
+    bool ended;          /* of one in the crowd: the client sends nothing more */
     bool alone;          /* no other connection went since it went last */
     bool waits_for_room; /* for the bytes of payload_stream */
     bool paused;         /* stash holds whole frames: taken on before anything else is read */

@@ -389,6 +389,14 @@ static void set_pace(cr_conn *conn, size_t n) {
     conn->pace = pace < UINT32_MAX ? (uint32_t)pace : UINT32_MAX;
 }
 
+/* Of a connection of which poll does not tell again: whether more may be there. Linux ends a read behind descriptors. */
+static bool may_have_left(const cr_conn *conn, const struct msghdr *message, ssize_t n) {
+    size_t room = 0;
+    if (n < 0) return false;
+    for (size_t i = 0; i < message->msg_iovlen; i++) room += message->msg_iov[i].iov_len;
+    return conn->ended || (size_t)n == room || message->msg_controllen || message->msg_flags & MSG_CTRUNC;
+}
+
 size_t cr_frames_read(cr_conn *conn) {
     struct iovec iov[2];
     cr_control control;
@@ -402,7 +410,9 @@ size_t cr_frames_read(cr_conn *conn) {
     if (conn->passes_descriptors) cr_arrived_room(conn->native->calls, &conn->peer, &message, &control);
     ssize_t n = conn->passes_descriptors ? recvmsg(conn->socket.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT)
                                          : cr_socket_read(&conn->socket, iov, parts);
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
+    if (n < 0 && errno == EINTR) return 0;
+    conn->readable &= may_have_left(conn, &message, n);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return 0;
     if (n <= 0) {
         cr_conn_close(conn);
         return 0;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "server/native/conn.h"
+#include "server/native/crowd.h"
 #include "server/native/frames.h"
 #include "server/native/regions.h"
 
@@ -62,6 +63,7 @@ static void close_all(cr_door *door) {
         cr_conn_flush(conn); /* closes it when the peer is gone */
         cr_conn_close(conn);
     }
+    cr_crowd_close(native);
 }
 
 cr_status cr_native_init(cr_native *native, cr_loop *loop, cr_error *error) {
@@ -76,7 +78,7 @@ cr_status cr_native_init(cr_native *native, cr_loop *loop, cr_error *error) {
     native->buffer = malloc(CR_FRAME_HEAD_MAX + CR_TURN_BYTES);
     if (!native->buffer) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the read buffer");
     cr_loop_add(loop, &native->door);
-    return CR_OK;
+    return cr_crowd_open(native, error);
 }
 
 void cr_native_free(cr_native *native) {

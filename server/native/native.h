@@ -15,6 +15,13 @@ enum {
     CR_LINGER_MS = 1000,            /* for a client to read why its connection ended */
 };
 
+/* See crowd.h. */
+typedef struct cr_crowd {
+    int fd; /* an epoll */
+    bool open;
+    uv_poll_t poll;
+} cr_crowd;
+
 typedef struct cr_native {
     cr_door door;
     cr_loop *loop;
@@ -22,7 +29,8 @@ typedef struct cr_native {
     const cr_device_hook *device_hook; /* NULL: no GPU opens what clients share */
     cr_list connections, dirty;        /* all; those with replies to write at the end of the turn */
     cr_rounds rounds;                  /* whose turn it is to be read */
-    uint64_t until_ns;                 /* the end of the turn */
+    cr_crowd crowd;
+    uint64_t until_ns;  /* the end of the turn */
     uint64_t parked;    /* how often descriptors of a connection began to wait: a clock would show ties */
     const void *went;   /* the connection that had the last go; it may be gone */
     uint64_t looked_ns; /* the latest time that was known some frames ago */
