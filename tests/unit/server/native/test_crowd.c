@@ -131,7 +131,8 @@ START_TEST(what_follows_descriptors_is_read) {
         const int passed = eventfd(0, EFD_CLOEXEC);
         queue_pings(c, 1);
         struct iovec iov = {c->out, c->out_len};
-        struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+        struct msghdr message = {
+            .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
         *CMSG_FIRSTHDR(&message) = (struct cmsghdr){CMSG_LEN(sizeof passed), SOL_SOCKET, SCM_RIGHTS};
         memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &passed, sizeof passed);
         ck_assert_int_eq(sendmsg(c->fd, &message, 0), (ssize_t)c->out_len);
