@@ -158,7 +158,9 @@ static int enqueue_family(const cr_axis_args *args, cr_dtype dtype, uint32_t mul
         cr_fast_on(CR_FAST_GPU_ALONE))
         return kernels[strips_alone][dtype](&own, stream);
     if (kind == sumsq) first = by_strips(&own.at, moment_strips, dtype, multiprocessors);
-    if (first == NULL && kind == sum && args->at.ahead) first = kernels[narrow_of(sum_ahead, dtype)][dtype];
+    if (first == NULL && kind == sum && kernels[sum_ahead][dtype] != NULL &&
+        (own.at.ahead || cr_axis_launch_uncut(&own.at, multiprocessors)))
+        first = kernels[narrow_of(sum_ahead, dtype)][dtype];
     if (first == NULL) first = kernels[narrow_of(kind, dtype)][dtype];
     int failure = first(&own, stream);
     if (failure == 0 && again != NULL) failure = again(&own, stream);

@@ -129,6 +129,18 @@ void cr_axis_launch_by_strips(cr_axis_launch *at, uint64_t size, uint32_t multip
     at->m_log = log_of(at->m);
 }
 
+/* Loads that run ahead take columns that are not cut: with a block for nearly each multiprocessor they are faster so. */
+bool cr_axis_launch_uncut(cr_axis_launch *at, uint32_t multiprocessors) {
+    if (!at->together || at->splits == 1 || at->tiles < multiprocessors - multiprocessors / 10 ||
+        at->n > (uint64_t)at->m * CR_AXIS_LINES || !cr_fast_on(CR_FAST_GPU_AHEAD))
+        return false;
+    at->splits = 1;
+    at->per_split = divide_up(at->n, at->m) * at->m;
+    at->blocks = (uint32_t)at->tiles;
+    at->ahead = 1;
+    return true;
+}
+
 void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *shape, cr_dtype dtype, bool slots,
                          uint32_t multiprocessors) {
     const uint64_t size = cr_dtype_size(dtype);

@@ -11,9 +11,9 @@
 enum { CR_STRIP_EACH = CR_AXIS_STRIP / CR_WARP }; /* vectors that a lane has of a piece */
 
 /* What a lane makes of its part of a row: part[0]·2^unit, and where it went by anchors part[1]·2^(unit - STEP). Fields: of exponents.
- * ANCHORED: it always goes by anchors, which must be placed first; KEEPS: those of the row before are tried. */
+ * ANCHORED: it always goes by anchors, which must be placed first. */
 template <class E, class NUMBER = typename E::number> struct cr_strip_sum {
-    static constexpr bool WIDE = E::SIZE == 8, HALF = E::ONE_WINDOW, ANCHORED = WIDE, KEEPS = false;
+    static constexpr bool WIDE = E::SIZE == 8, HALF = E::ONE_WINDOW, ANCHORED = WIDE;
     static constexpr int LOG = WIDE ? 4 : E::SIZE == 4 ? 5 : E::SIZE == 2 ? 6 : 7; /* log2 of a lane's elements in a piece */
     static constexpr int STEP = 51 - LOG;                       /* between two anchors: what the first rounds off fits the second */
     static_assert(CR_STRIP_EACH * CR_GPU_VECTOR / E::SIZE == 1 << LOG, "");
@@ -67,7 +67,7 @@ template <class E, class NUMBER = typename E::number> struct cr_strip_sum {
 template <class E> struct cr_strip_sum<E, float> {
     typedef cr_window<E, CR_SUM_PLAIN> Window;
     typedef cr_anchors<float> Anchors;
-    static constexpr bool WIDE = false, HALF = E::ONE_WINDOW, ANCHORED = !HALF, KEEPS = !HALF;
+    static constexpr bool WIDE = false, HALF = E::ONE_WINDOW, ANCHORED = !HALF;
     static constexpr int LOG = 6, STEP = Window::STEP, GROUP = Window::GROUP;
     static constexpr int ROOM = Window::MOST_BIT - Window::BITS + 1, REACH = STEP + ROOM; /* an anchor takes what is below 2^ROOM of its last bits; the first, 2^REACH of units */
     int unit, most;

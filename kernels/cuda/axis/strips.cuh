@@ -149,12 +149,10 @@ template <cr_dtype D, bool SQUARED, class OF = typename cr_axis_floats<D>::E> st
             if (j % 4 == 0 && (uint32_t)j >= own_each) break;
             const uint4 v = vector(j);
             E::look(seen, v);
-            if ((!Sum::ANCHORED || Sum::KEEPS) && !SQUARED) sum.add(v);
+            if (!Sum::ANCHORED && !SQUARED) sum.add(v);
         }
-        if (!Sum::KEEPS || !fits(sum, seen, true)) {
-            if (!settle(sum, seen, first, Sum::ANCHORED)) return again(sum, first, part);
-            if (Sum::ANCHORED) fold_anchors(sum);
-        }
+        if (!settle(sum, seen, first, Sum::ANCHORED)) return again(sum, first, part);
+        if (Sum::ANCHORED) fold_anchors(sum);
         if constexpr (SQUARED) fold_squares<2>(sum, [&](int j) { return vector(j); });
         sum.end(part, Sum::ANCHORED);
         return true;
@@ -162,11 +160,8 @@ template <cr_dtype D, bool SQUARED, class OF = typename cr_axis_floats<D>::E> st
     CR_DEVICE bool settle(Sum &sum, const cr_span &seen, bool first, bool anchors) {
         const uint32_t most = Window::largest(seen.most);
         if (Sum::HALF) sum.place(0, 0);
-        else if (first) sum.place(__reduce_max_sync(CR_EVERYONE, most) >> E::FIELD, cut || Sum::KEEPS ? 2 : 0);
-        return fits(sum, seen, anchors);
-    }
-    CR_DEVICE bool fits(const Sum &sum, const cr_span &seen, bool anchors) const {
-        return __all_sync(CR_EVERYONE, sum.fits((int)(Window::largest(seen.most) >> E::FIELD), (int)(Window::smallest(seen.least) >> E::FIELD), anchors));
+        else if (first) sum.place(__reduce_max_sync(CR_EVERYONE, most) >> E::FIELD, cut ? 2 : 0);
+        return __all_sync(CR_EVERYONE, sum.fits((int)(most >> E::FIELD), (int)(Window::smallest(seen.least) >> E::FIELD), anchors));
     }
     CR_DEVICE void fold_anchors(Sum &sum) {
         sum.begin(true);

@@ -185,6 +185,25 @@ START_TEST(usual_shapes) {
 }
 END_TEST
 
+/* Columns of sums: not cut where there are nearly as many tiles as multiprocessors. */
+START_TEST(columns_without_cuts) {
+    cr_axis_launch many, few;
+    cr_axis_launch_make(&many, 0, &(cr_shape){1, 1001, 16384}, CR_F32, false, 132);
+    cr_axis_launch_make(&few, 0, &(cr_shape){1, 16384, 1024}, CR_F32, false, 132);
+    holds(many.splits > 1 && few.splits > 1);
+    holds(!cr_axis_launch_uncut(&few, 132) && few.splits > 1 && !few.ahead);
+    cr_fast_switch_off(UINT64_C(1) << CR_FAST_GPU_AHEAD);
+    holds(!cr_axis_launch_uncut(&many, 132));
+    cr_fast_switch_off(0);
+    holds(cr_axis_launch_uncut(&many, 132) && many.splits == 1 && many.ahead);
+    holds(many.per_split >= 1001 && many.per_split % many.m == 0 && many.blocks == many.tiles);
+    holds(!cr_axis_launch_uncut(&many, 132)); /* it is */
+    many.splits = 2;
+    many.n = (uint64_t)many.m * CR_AXIS_LINES + 1;
+    holds(!cr_axis_launch_uncut(&many, 132));
+}
+END_TEST
+
 /* Without a fast way a plan covers everything likewise. */
 START_TEST(ways_that_are_off) {
     for (unsigned way = CR_FAST_GPU_VECTORS; way <= CR_FAST_GPU_ALONE; way++) {
@@ -210,5 +229,6 @@ CR_CHECK_MAIN("cuda_axis_plan") {
     tcase_add_test(tc, small_shapes);
     tcase_add_test(tc, large_shapes);
     tcase_add_test(tc, usual_shapes);
+    tcase_add_test(tc, columns_without_cuts);
     tcase_add_test(tc, ways_that_are_off);
 }
