@@ -1,5 +1,5 @@
-/* fold: the kernels that fold.cuh makes, by type. Thread: the stream's. Owner: none. */
-#include "kernels/cuda/keys/fold.cuh"
+/* fold: the kernels that fold.cuh and ordered.cuh make, by type. Thread: the stream's. Owner: none. */
+#include "kernels/cuda/keys/ordered.cuh"
 
 /* Offsets that rise, and end within the elements. */
 __global__ void __launch_bounds__(CR_GPU_THREADS) cr_keys_check_kernel(const __grid_constant__ cr_keys_args args, const uint64_t elements) {
@@ -17,6 +17,7 @@ extern "C" int cr_keys_launch_check(const cr_keys_args *args, uint64_t elements,
 template <class T> static int cr_keys_go(const cr_keys_args *args, void *stream) {
     const uint32_t words = (2 * T::DIGITS + (uint32_t)args->at.counts) * args->copies + 2 * T::LIMBS * args->limb_copies;
     const uint32_t bytes = words * args->groups * (uint32_t)sizeof(uint32_t);
+    if (cr_keys_rise(args)) return CR_LAUNCH((cr_keys_ordered_kernel<T>), args->blocks, CR_KEYS_THREADS, stream, *args);
     if (args->copies == 0) return CR_LAUNCH((cr_keys_fold_kernel<T, false>), args->blocks, CR_KEYS_THREADS, stream, *args);
     return CR_LAUNCH_SHARED((cr_keys_fold_kernel<T, true>), args->blocks, CR_KEYS_THREADS, bytes, stream, *args);
 }

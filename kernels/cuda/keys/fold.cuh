@@ -24,12 +24,12 @@ template <class T, bool SHARED> struct cr_keys_fold {
     uint32_t *const shared; /* of a word, its lower half of each group, its upper half; then counts, those that are asked for */
     const uint32_t lane, copy, stride;
     const int window;
-    uint32_t run_key, run_count, run_nonzero, near; /* near: the segment of the last element that was looked at */
+    uint32_t run_key, run_count, run_nonzero;
     long long run[WORDS];
 
     CR_DEVICE cr_keys_fold(const cr_keys_args &of, uint32_t *memory)
         : args(of), shared(memory), lane(threadIdx.x % CR_WARP), copy(SHARED ? lane & (of.copies - 1) : 0), stride(of.groups * of.copies),
-          window(T::DIGITS > 0 ? __ldcg(&of.head->window) : 0), run_key(CR_KEYS_NOBODY), run_count(0), run_nonzero(0), near(0) {
+          window(T::DIGITS > 0 ? __ldcg(&of.head->window) : 0), run_key(CR_KEYS_NOBODY), run_count(0), run_nonzero(0) {
         clear();
     }
     CR_DEVICE void clear() {
@@ -77,7 +77,9 @@ template <class T, bool SHARED> struct cr_keys_fold {
         else cr_keys_add(plane(number, group), value);
     }
     CR_DEVICE void add(uint32_t group, const long long (&digit)[WORDS], uint32_t count, uint32_t nonzero) const {
-        if constexpr (T::JOINED) {
+        if constexpr (T::JOINED && SHARED) {
+            T::put_shared(args, shared + group * args.copies + copy, stride, digit);
+        } else if constexpr (T::JOINED) {
             T::put(args, group, digit);
         } else {
 #pragma unroll
@@ -204,28 +206,35 @@ template <class T, bool SHARED> struct cr_keys_fold {
         if (!args.drop) atomicMax(&args.head->inside, ~(unsigned long long)i);
         return CR_KEYS_NOBODY;
     }
+    /* Element i as it lies. */
+    CR_DEVICE Bits load(uint64_t i) const {
+        if (args.odd) return (Bits)cr_load_one<T::SIZE>(args.data + i * T::SIZE);
+        if (T::SIZE == 8) return (Bits) reinterpret_cast<const uint64_t *>(args.data)[i];
+        if (T::SIZE == 4) return reinterpret_cast<const uint32_t *>(args.data)[i];
+        return T::SIZE == 2 ? reinterpret_cast<const uint16_t *>(args.data)[i] : args.data[i];
+    }
+    CR_DEVICE void load(uint64_t at, uint64_t end, Bits (&bits)[U]) const {
+        const uint64_t first = at + lane;
+#pragma unroll
+        for (int j = 0; j < U; j++) bits[j] = first + j * CR_WARP < end ? load(first + j * CR_WARP) : 0;
+    }
+    /* All bits of an element, but for the sign of floats whose magnitudes are asked for. */
+    CR_DEVICE Bits wanted() const {
+        return args.absolute && args.is_float ? (Bits)~(Bits)0 >> 1 >> (8 * (sizeof(Bits) - T::SIZE)) : (Bits)~(Bits)0;
+    }
+    CR_DEVICE void cut(Bits (&bits)[U]) const {
+        const Bits mask = wanted();
+#pragma unroll
+        for (int j = 0; j < U; j++) bits[j] &= mask;
+    }
     CR_DEVICE void load(uint64_t at, uint64_t end, Bits (&bits)[U], uint32_t (&keys)[U]) {
         const uint64_t first = at + lane;
-        const Bits mask = args.absolute && args.is_float ? (Bits)~(Bits)0 >> 1 >> (8 * (sizeof(Bits) - T::SIZE)) : (Bits)~(Bits)0;
-#pragma unroll
-        for (int j = 0; j < U; j++) {
-            const uint64_t i = first + j * CR_WARP;
-            bits[j] = 0;
-            if (i >= end) continue;
-            if (args.odd) bits[j] = (Bits)cr_load_one<T::SIZE>(args.data + i * T::SIZE);
-            else if (T::SIZE == 8) bits[j] = (Bits) reinterpret_cast<const uint64_t *>(args.data)[i];
-            else if (T::SIZE == 4) bits[j] = reinterpret_cast<const uint32_t *>(args.data)[i];
-            else if (T::SIZE == 2) bits[j] = reinterpret_cast<const uint16_t *>(args.data)[i];
-            else bits[j] = args.data[i];
-        }
+        load(at, end, bits);
         if (args.source != CR_KEYS_GIVEN) {
 #pragma unroll
             for (int j = 0; j < U; j++) {
                 keys[j] = CR_KEYS_NOBODY;
-                if (first + j * CR_WARP >= end) continue;
-                const cr_keys_found found = cr_keys_cell(args, near, (uint32_t)first + j * CR_WARP);
-                keys[j] = found.cell;
-                near = found.near;
+                if (first + j * CR_WARP < end) keys[j] = cr_keys_cell(args, (uint32_t)first + j * CR_WARP);
             }
         } else if (args.key_size == 8) {
             uint64_t key[U];
@@ -239,8 +248,7 @@ template <class T, bool SHARED> struct cr_keys_fold {
 #pragma unroll
             for (int j = 0; j < U; j++) keys[j] = first + j * CR_WARP < end ? group_of(keys[j], first + j * CR_WARP) : CR_KEYS_NOBODY;
         }
-#pragma unroll
-        for (int j = 0; j < U; j++) bits[j] &= mask;
+        cut(bits);
     }
     CR_DEVICE void tile(uint64_t at, uint64_t end) {
         Bits bits[U];
@@ -290,11 +298,19 @@ template <class T, bool SHARED> struct cr_keys_fold {
             found = max(found, T::SIZE <= 4 ? (unsigned long long)own[i] : reinterpret_cast<const unsigned long long *>(own)[i]);
         return found;
     }
+    CR_DEVICE void put_joined(uint32_t group) const {
+        long long digit[WORDS];
+#pragma unroll
+        for (int i = 0; i < WORDS; i++) digit[i] = 0;
+        for (uint32_t copies = 0; copies < args.copies; copies++) T::join_shared(digit, shared + group * args.copies + copies, stride);
+        T::put(args, group, digit);
+    }
     CR_DEVICE void settle() const {
         __syncthreads();
         for (uint32_t group = threadIdx.x; group < args.groups; group += CR_KEYS_THREADS) {
+            if constexpr (T::JOINED) put_joined(group);
 #pragma unroll
-            for (int i = 0; i < T::DIGITS; i++) {
+            for (int i = 0; i < (T::JOINED ? 0 : T::DIGITS); i++) {
                 const unsigned long long word = T::GREATEST ? greatest(i, group) : total(2 * i, group) + (total(2 * i + 1, group) << 32);
                 if (word == 0) continue;
                 if (T::GREATEST) atomicMax(plane(args.at.window + i, group), word);
@@ -320,11 +336,11 @@ template <class T, bool SHARED>
 __global__ void __launch_bounds__(CR_KEYS_THREADS, CR_KEYS_BLOCKS) cr_keys_fold_kernel(const __grid_constant__ cr_keys_args args) {
     CR_SHARED_BYTES(memory, CR_KEYS_SHARED);
     cr_keys_fold<T, SHARED> fold(args, reinterpret_cast<uint32_t *>(memory));
-    if (SHARED) fold.begin();
+    if constexpr (SHARED) fold.begin();
     const uint64_t low = blockIdx.x * args.per_block, high = min(args.n, low + args.per_block);
     for (uint64_t at = low + threadIdx.x / CR_WARP * fold.TILE; at < high; at += CR_KEYS_THREADS / CR_WARP * fold.TILE) fold.tile(at, high);
     fold.flush();
-    if (SHARED) fold.settle();
+    if constexpr (SHARED) fold.settle();
 }
 
 #endif

@@ -3,22 +3,34 @@
  * Thread: GPU; of what closes a thread is a group's. Owner: the kernel. */
 #include "kernels/cuda/axis/round.cuh"
 #include "kernels/cuda/keys/closing.cuh"
-#include "kernels/cuda/keys/fold.cuh"
 #include "kernels/cuda/keys/joined.cuh"
+#include "kernels/cuda/keys/ordered.cuh"
 
 /* ---- Folds ---- */
 
-template <int BYTES> static int cr_keys_join(const cr_keys_args *args, void *stream) {
-    if (args->kind == CR_KEYS_FIRSTS) return CR_LAUNCH((cr_keys_fold_kernel<cr_keys_place<BYTES>, false>), args->blocks, CR_KEYS_THREADS, stream, *args);
-    if (args->kind == CR_KEYS_BITS) return CR_LAUNCH((cr_keys_fold_kernel<cr_keys_bitwise<BYTES>, false>), args->blocks, CR_KEYS_THREADS, stream, *args);
-    return CR_LAUNCH((cr_keys_fold_kernel<cr_keys_product<BYTES>, false>), args->blocks, CR_KEYS_THREADS, stream, *args);
+template <class T> static int cr_keys_join(const cr_keys_args *args, void *stream) {
+    if (cr_keys_rise(args)) return CR_LAUNCH((cr_keys_ordered_kernel<T>), args->blocks, CR_KEYS_THREADS, stream, *args);
+    return CR_LAUNCH((cr_keys_fold_kernel<T, false>), args->blocks, CR_KEYS_THREADS, stream, *args);
+}
+
+template <int BYTES> static int cr_keys_join_bits(const cr_keys_args *args, void *stream) {
+    typedef cr_keys_bitwise<BYTES> T;
+    const uint32_t bytes = (2 * T::DIGITS + (uint32_t)args->at.counts) * args->copies * args->groups * (uint32_t)sizeof(uint32_t);
+    if (args->copies == 0 || cr_keys_rise(args)) return cr_keys_join<T>(args, stream);
+    return CR_LAUNCH_SHARED((cr_keys_fold_kernel<T, true>), args->blocks, CR_KEYS_THREADS, bytes, stream, *args);
+}
+
+template <int BYTES> static int cr_keys_join_kind(const cr_keys_args *args, void *stream) {
+    return args->kind == CR_KEYS_FIRSTS ? cr_keys_join<cr_keys_place<BYTES>>(args, stream)
+           : args->kind == CR_KEYS_BITS ? cr_keys_join_bits<BYTES>(args, stream)
+                                        : cr_keys_join<cr_keys_product<BYTES>>(args, stream);
 }
 
 extern "C" int cr_keys_launch_joined(const cr_keys_args *args, void *stream) {
-    return args->size == 8   ? cr_keys_join<8>(args, stream)
-           : args->size == 4 ? cr_keys_join<4>(args, stream)
-           : args->size == 2 ? cr_keys_join<2>(args, stream)
-                             : cr_keys_join<1>(args, stream);
+    return args->size == 8   ? cr_keys_join_kind<8>(args, stream)
+           : args->size == 4 ? cr_keys_join_kind<4>(args, stream)
+           : args->size == 2 ? cr_keys_join_kind<2>(args, stream)
+                             : cr_keys_join_kind<1>(args, stream);
 }
 
 /* ---- Bits and products ---- */

@@ -67,6 +67,28 @@ template <int BYTES> struct cr_keys_bitwise : cr_keys_integers<BYTES> {
         if ((args.wants & 4) != 0 && digit[2] != 0)
             atomicXor(cr_keys_plane(args, args.at.window + 2, group), (unsigned long long)digit[2]);
     }
+    /* The same in a block's shared memory: the lower half of digit i lies 2·i strides on, its upper half another. */
+    static constexpr int HALVES = BYTES == 8 ? 2 : 1;
+    CR_DEVICE static void put_shared(const cr_keys_args &args, uint32_t *first, uint32_t stride, const long long (&digit)[DIGITS]) {
+#pragma unroll
+        for (int i = 0; i < DIGITS; i++) {
+#pragma unroll
+            for (int half = 0; half < HALVES && (args.wants >> i & 1) != 0; half++) {
+                uint32_t *word = first + (2 * i + half) * stride;
+                const uint32_t bits = (uint32_t)((unsigned long long)digit[i] >> 32 * half);
+                if (bits != 0) i == 2 ? atomicXor(word, bits) : atomicOr(word, bits);
+            }
+        }
+    }
+    CR_DEVICE static void join_shared(long long (&own)[DIGITS], const uint32_t *first, uint32_t stride) {
+        long long digit[DIGITS];
+#pragma unroll
+        for (int i = 0; i < DIGITS; i++) {
+            digit[i] = first[2 * i * stride];
+            if (HALVES == 2) digit[i] |= (long long)((unsigned long long)first[(2 * i + 1) * stride] << 32);
+        }
+        join(own, digit);
+    }
 };
 
 /* The product of the magnitudes other than 0, modulo 2^64, with its lowest bit turned, so that a product of nothing is 0; and what more is

@@ -48,22 +48,19 @@ CR_DEVICE cr_keys_found cr_keys_segment(const cr_keys_args &args, uint32_t near,
     return {cr_keys_load(args, near) <= i && i < cr_keys_load(args, near + 1) ? near : CR_KEYS_NOBODY, near};
 }
 
-/* The cell of element i by any source. A key outside is told of, whatever the mask says. Called, because it takes registers that the quick way
+/* The cell of element i by any source but offsets (ordered.cuh). A key outside is told of, whatever the mask says. Called, because it takes registers that the quick way
  * needs. */
-CR_CALLED cr_keys_found cr_keys_cell(const cr_keys_args &args, uint32_t near, uint32_t i) {
-    cr_keys_found found = {CR_KEYS_NOBODY, near};
+CR_CALLED uint32_t cr_keys_cell(const cr_keys_args &args, uint32_t i) {
+    uint32_t cell = CR_KEYS_NOBODY;
     if (args.source == CR_KEYS_AXIS) {
-        found.cell = i / args.span * args.inner + i % args.inner;
-    } else if (args.source == CR_KEYS_OFFSETS) {
-        found = cr_keys_segment(args, near, i);
+        cell = i / args.span * args.inner + i % args.inner;
     } else {
         const uint32_t row = i / args.columns, column = i - row * args.columns;
         const uint64_t key = cr_keys_load(args, row);
-        if (key < args.keys_below) found.cell = (uint32_t)key * args.columns + column;
+        if (key < args.keys_below) cell = (uint32_t)key * args.columns + column;
         else if (!args.drop) atomicMax(&args.head->inside, ~(unsigned long long)row);
     }
-    if (args.mask.kind != CR_MASK_NONE && !cr_keys_counts(args.mask, i)) found.cell = CR_KEYS_NOBODY;
-    return found;
+    return args.mask.kind != CR_MASK_NONE && !cr_keys_counts(args.mask, i) ? CR_KEYS_NOBODY : cell;
 }
 
 #endif
