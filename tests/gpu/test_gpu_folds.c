@@ -282,6 +282,26 @@ static void wide_windows(cr_dtype dtype, uint64_t n) {
     }
 }
 
+/* Where a sum's digits lie as high as they may, as the middle element says, and the sum of the others, which are in them, is negative;
+ * tile after tile has other exponents, so that each is added to the digits by itself. */
+static void below_the_largest(uint64_t n) {
+    static const cr_fast ways[] = {CR_FAST_GPU_EARLY, CR_FAST_GPU_FLOAT_BURSTS, CR_FAST_GPU_FLOAT64};
+    enum { TILE = 2048 };
+    for (uint64_t k = 0; k < n; k++) {
+        uint64_t bits = (UINT64_C(0xffe) - (k / TILE % 2 == 0 ? 6 : 66)) << 52 | k;
+        if (k / TILE == n / 2 / TILE) bits = UINT64_C(0x7fe) << 52;
+        memcpy(run.on.host + 8 * k, &bits, sizeof bits);
+    }
+    copy_over(8 * n);
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        cr_fast_switch_off(UINT64_C(1) << ways[i]);
+        run.without = cr_fast_name(ways[i]);
+        compare(CR_F64, CR_FAM_SUM, 0, n, 0, DATA_BITS);
+    }
+    cr_fast_switch_off(0);
+    run.without = NULL;
+}
+
 /* Sums of 32 and 64 bits by integers. */
 static void second_sums(cr_dtype dtype) {
     static const uint64_t lengths[] = {1, 5, 2047, 70001, 270000};
@@ -375,6 +395,7 @@ int main(int argc, char **argv) {
             squares((cr_dtype)t, 2 * (options.seed % 2));
             narrow_sums((cr_dtype)t, CR_FAM_SUMSQ);
         }
+        if (options.only == UINT64_MAX && t == CR_F64 && options.families & CR_FAM_SUM) below_the_largest(400000);
         if (options.only == UINT64_MAX && (t == CR_F32 || t == CR_F64) && options.families & CR_FAM_SUM)
             second_sums((cr_dtype)t);
         printf("%-5s %6llu cases, %llu wrong, %llu without a kernel\n", cr_dtype_name((cr_dtype)t),

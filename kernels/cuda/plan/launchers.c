@@ -257,10 +257,24 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
     args->slot = slot;
 }
 
+/* Digits into the limbs. The highest may lie above these, where a negative sum has nothing but its sign: so each goes to the one below it
+ * until that lies well inside. */
+static void take_digits(const cr_sum_found *found, cr_sum_at at, cr_partial *p) {
+    const unsigned width = (unsigned)cr_sum_digit_bits(found), end = 32 * cr_sum_limbs(at, (cr_dtype)p->dtype),
+                   first = (unsigned)(found->unit - cr_sum_grid(at, (cr_dtype)p->dtype));
+    __int128 above = 0;
+    unsigned i = cr_sum_digits(found);
+    for (i = i < CR_SUM_DIGITS ? i : CR_SUM_DIGITS; i-- > 0;) {
+        const __int128 digit = cr_sum_digit(found, i) + above * ((__int128)1 << width);
+        const bool inside = i == 0 || first + width * i + 64 <= end;
+        above = inside ? 0 : digit;
+        if (inside) cr_partial_put(p, at, digit, first + width * i);
+    }
+}
+
 static void take_sum(const cr_sum_found *found, cr_sum_at at, cr_partial *p) {
     cr_sum *to = &p->sums[at];
     const unsigned limbs = cr_sum_limbs(at, (cr_dtype)p->dtype);
-    const int grid = cr_sum_grid(at, (cr_dtype)p->dtype);
     memset(to->limbs, 0, limbs * sizeof to->limbs[0]);
     to->pending = 0;
     to->special = (cr_specials){0};
@@ -269,10 +283,7 @@ static void take_sum(const cr_sum_found *found, cr_sum_at at, cr_partial *p) {
         to->special = (cr_specials){found->special[0], found->special[1], found->special[2]};
         cr_limbs_carry(to->limbs, limbs, &to->pending);
     }
-    const unsigned digits = cr_sum_digits(found), width = (unsigned)cr_sum_digit_bits(found);
-    for (unsigned i = 0; i < digits && i < CR_SUM_DIGITS; i++) {
-        cr_partial_put(p, at, cr_sum_digit(found, i), (unsigned)(found->unit - grid) + width * i);
-    }
+    take_digits(found, at, p);
     cr_limbs_carry(to->limbs, limbs, &to->pending);
 }
 
