@@ -39,28 +39,35 @@ static cr_fold_launcher launcher(int device, cr_dtype dtype, uint32_t families) 
     return found[0];
 }
 
-static const cr_dtype floats[] = {CR_F16, CR_BF16, CR_F32, CR_F64};
+static const struct {
+    cr_dtype dtype;
+    uint32_t family;
+} folds[] = {{CR_F16, CR_FAM_SUM}, {CR_BF16, CR_FAM_SUM},  {CR_F32, CR_FAM_SUM},
+             {CR_F64, CR_FAM_SUM}, {CR_F32, CR_FAM_SUMSQ}, {CR_F64, CR_FAM_SUMSQ}};
 
 START_TEST(a_device_chooses_by_its_ratio) {
-    for (size_t i = 0; i < sizeof floats / sizeof floats[0]; i++) {
-        const cr_fold_launcher fast = launcher(H200, floats[i], CR_FAM_SUM),
-                               second = launcher(L4, floats[i], CR_FAM_SUM);
+    for (size_t i = 0; i < sizeof folds / sizeof folds[0]; i++) {
+        const cr_fold_launcher fast = launcher(H200, folds[i].dtype, folds[i].family),
+                               second = launcher(L4, folds[i].dtype, folds[i].family);
         ck_assert(fast != second);
-        ck_assert(launcher(KEPLER, floats[i], CR_FAM_SUM) == fast && launcher(LIMIT, floats[i], CR_FAM_SUM) == fast);
-        ck_assert(launcher(ABOVE, floats[i], CR_FAM_SUM) == second);
+        ck_assert(launcher(KEPLER, folds[i].dtype, folds[i].family) == fast &&
+                  launcher(LIMIT, folds[i].dtype, folds[i].family) == fast);
+        ck_assert(launcher(ABOVE, folds[i].dtype, folds[i].family) == second);
     }
     ck_assert_uint_eq(questions, 5); /* once a device */
 }
 END_TEST
 
 START_TEST(either_way_can_be_forced) {
-    for (size_t i = 0; i < sizeof floats / sizeof floats[0]; i++) {
-        const cr_fold_launcher fast = launcher(H200, floats[i], CR_FAM_SUM),
-                               second = launcher(L4, floats[i], CR_FAM_SUM);
+    for (size_t i = 0; i < sizeof folds / sizeof folds[0]; i++) {
+        const cr_fold_launcher fast = launcher(H200, folds[i].dtype, folds[i].family),
+                               second = launcher(L4, folds[i].dtype, folds[i].family);
         cr_fast_switch_off(UINT64_C(1) << CR_FAST_GPU_FLOAT64);
-        ck_assert(launcher(H200, floats[i], CR_FAM_SUM) == second && launcher(L4, floats[i], CR_FAM_SUM) == second);
+        ck_assert(launcher(H200, folds[i].dtype, folds[i].family) == second &&
+                  launcher(L4, folds[i].dtype, folds[i].family) == second);
         cr_fast_switch_off(UINT64_C(1) << CR_FAST_GPU_RATIO);
-        ck_assert(launcher(H200, floats[i], CR_FAM_SUM) == fast && launcher(L4, floats[i], CR_FAM_SUM) == fast);
+        ck_assert(launcher(H200, folds[i].dtype, folds[i].family) == fast &&
+                  launcher(L4, folds[i].dtype, folds[i].family) == fast);
         cr_fast_switch_off(0);
     }
 }

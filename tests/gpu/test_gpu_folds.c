@@ -254,7 +254,7 @@ static void squares(cr_dtype dtype, uint64_t offset) {
 
 /* Elements of 32 and 64 bits whose exponents lie as far apart as a window of the second ways takes, or one further; with zeros, and
  * significands of all ones and of all zeros. */
-static void wide_windows(cr_dtype dtype, uint64_t n) {
+static void wide_windows(cr_dtype dtype, uint32_t family, uint64_t n) {
     static const int at[] = {0, 1, 26, 27, 28, 29, 60, 127, 200, 224, 225, 226, 252, 253, 254};
     const bool wide = dtype == CR_F64;
     const unsigned mantissa = wide ? 52 : 23, size = wide ? 8 : 4;
@@ -264,8 +264,9 @@ static void wide_windows(cr_dtype dtype, uint64_t n) {
         const size_t of = i / 2;
         const int top = !wide ? at[of] : i % 2 == 0 ? at[of] : 2046 - 254 + at[of]; /* both ends of the exponents */
         if (!wide && i % 2 != 0) continue;
-        for (int apart = 24; apart < 31; apart++) {
-            const int most = wide ? 2046 : 254, later = top + 3 < most ? top + 3 : most,
+        for (int apart = 19; apart < 31; apart++) {
+            if (options.few && (i / 2 + (unsigned)apart + options.seed) % 6 != 0) continue;
+            const int most = wide ? 2046 : 254, more = top + 1 + apart % 3, later = more < most ? more : most,
                       low = top > apart ? top - apart : 0;
             uint8_t *x = run.on.host + offset;
             for (uint64_t k = 0; k < n; k++) {
@@ -277,7 +278,7 @@ static void wide_windows(cr_dtype dtype, uint64_t n) {
                 memcpy(x + k * size, &bits, size); /* little-endian, as GPUs' hosts are */
             }
             copy_over(offset + size * n);
-            compare(dtype, CR_FAM_SUM, 0, n, offset, DATA_BITS);
+            compare(dtype, family, 0, n, offset, DATA_BITS);
         }
     }
 }
@@ -302,17 +303,17 @@ static void below_the_largest(uint64_t n) {
     run.without = NULL;
 }
 
-/* Sums of 32 and 64 bits by integers. */
-static void second_sums(cr_dtype dtype) {
+/* Sums and squares of 32 and 64 bits by integers. */
+static void second_sums(cr_dtype dtype, uint32_t family) {
     static const uint64_t lengths[] = {1, 5, 2047, 70001, 270000};
     cr_fast_switch_off(UINT64_C(1) << CR_FAST_GPU_FLOAT64);
     run.without = cr_fast_name(CR_FAST_GPU_FLOAT64);
     for (int kind = 0; kind < DATA_KINDS; kind++) {
         const uint64_t n = lengths[options.few ? kind % 4 : 3 + kind % 2] - (uint64_t)(kind % 4 > 1 ? kind : 0);
-        again(dtype, CR_FAM_SUM, n, 4 * (uint64_t)(kind % 5), (enum cr_data_kind)kind);
-        several(dtype, CR_FAM_SUM, n, 8 * (uint64_t)(kind % 2), (enum cr_data_kind)kind);
+        again(dtype, family, n, 4 * (uint64_t)(kind % 5), (enum cr_data_kind)kind);
+        several(dtype, family, n, 8 * (uint64_t)(kind % 2), (enum cr_data_kind)kind);
     }
-    wide_windows(dtype, (options.few ? 3001 : 40001) + options.seed % 64);
+    wide_windows(dtype, family, 50001 + options.seed % 64); /* some tiles of each block, on the smallest GPU */
     cr_fast_switch_off(0);
     run.without = NULL;
 }
@@ -396,8 +397,9 @@ int main(int argc, char **argv) {
             narrow_sums((cr_dtype)t, CR_FAM_SUMSQ);
         }
         if (options.only == UINT64_MAX && t == CR_F64 && options.families & CR_FAM_SUM) below_the_largest(400000);
-        if (options.only == UINT64_MAX && (t == CR_F32 || t == CR_F64) && options.families & CR_FAM_SUM)
-            second_sums((cr_dtype)t);
+        for (uint32_t family = CR_FAM_SUM; options.only == UINT64_MAX && (t == CR_F32 || t == CR_F64) && family != 0;
+             family = family == CR_FAM_SUM ? CR_FAM_SUMSQ : 0)
+            if (options.families & family) second_sums((cr_dtype)t, family);
         printf("%-5s %6llu cases, %llu wrong, %llu without a kernel\n", cr_dtype_name((cr_dtype)t),
                (unsigned long long)(run.cases - before), (unsigned long long)(run.wrong - wrong),
                (unsigned long long)(run.lacking - lacking));

@@ -24,6 +24,7 @@ WALK, BURST, STRIPS = ("_Z7cr_walkI12cr_float_sumI{}Li{}ELi4ELi4EEEv12cr_fold_ar
 SQUARES = "_Z7cr_walkI13cr_square_sumI{}EEv12cr_fold_args"
 NARROW, SECOND_WAYS, F16, BF16 = "../walk/narrow", "../walk/second", "9cr_narrowI6cr_f16E", "9cr_narrowI7cr_bf16E"
 COLUMNS, PIECES = "_Z12cr_axis_walkI13cr_axis_floatIL8cr_dtype{}ELi{}ELi16ELb{}E{}EEv12cr_axis_args", "_Z21cr_segments_by_piecesIL8cr_dtype{}ELi{}E{}Ev16cr_segments_args"
+WITHOUT64 = "_Z7cr_walkI9cr_secondI{}Li{}EEEv12cr_fold_args"
 # name of a row: unit, kernel, bytes of a turn of its loop, bytes of an element, and float64 instructions and conversions for each: what
 # adds up all elements of a turn has as many of each at least. None of both: it has none at all; then the name of an instruction and how
 # many of it an element takes.
@@ -39,8 +40,10 @@ KERNELS = {
     "sum f32, up to 66 MiB": ("sums_floats", BURST.format("6cr_f32"), 64, 4, 0, 1),
     "sum f16, second way": (NARROW, "_Z7cr_walkI13cr_narrow_f16Ev12cr_fold_args", 64, 2, 0, 0, "FADD", 4),
     "sum bf16, second way": (NARROW, "_Z7cr_walkI14cr_narrow_bf16Ev12cr_fold_args", 64, 2, 0, 0, "FADD", 4),
-    "sum f32, second way": (SECOND_WAYS, "_Z7cr_walkI9cr_secondI6cr_f32EEv12cr_fold_args", 64, 4, 0, 0, "IMAD.WIDE", 1),
-    "sum f64, second way": (SECOND_WAYS, "_Z7cr_walkI9cr_secondI6cr_f64EEv12cr_fold_args", 64, 8, 0, 0, "IMAD.WIDE", 2),
+    "sum f32, second way": (SECOND_WAYS, WITHOUT64.format("6cr_f32", 0), 64, 4, 0, 0, "FADD", 4),
+    "sum f64, second way": (SECOND_WAYS, WITHOUT64.format("6cr_f64", 0), 64, 8, 0, 0, "IMAD.WIDE", 2),
+    "sumsq f32, second way": (SECOND_WAYS, WITHOUT64.format("6cr_f32", 2), 64, 4, 0, 0, "IMAD.WIDE", 4),
+    "sumsq f64, second way": (SECOND_WAYS, WITHOUT64.format("6cr_f64", 2), 64, 8, 0, 0, "IMAD.WIDE", 8),
     "sum bf16, up to 66 MiB": ("sums_halves", BURST.format("7cr_bf16"), 64, 2, 1, 0),
     "sum f64, up to 66 MiB": ("sums_floats", BURST.format("6cr_f64"), 64, 8, 4, 0),
     "rows f32": ("axis_floats", STRIPS.format(12, "6cr_f32"), 128, 4, 1, 1),
@@ -61,11 +64,12 @@ KERNELS = {
 }
 SHARED = ("sum f32", "sum bf16", "sum f16", "sum f64", "sumsq f32", "sumsq bf16", "sumsq f64")  # columns of the table of shares
 # Their loops have no float64 instruction at all, not even where elements fit no window.
-NONE_AT_ALL = ("sum f16, second way", "sum f64, second way")
+NONE_AT_ALL = ("sum f16, second way", "sum f64, second way", "sumsq f32, second way", "sumsq f64, second way")
 MOST_BYTES = 30 << 20                                          # of the library with all chips
 ISSUED = 0.7                                                   # of what can be issued: an allowance
-# The second ways, of f32, bf16, f16 and f64: bytes of an element, and the row that has their instructions.
-SECOND = ((4, "sum f32, second way"), (2, "sum bf16, second way"), (2, "sum f16, second way"), (8, "sum f64, second way"))
+# The second ways: bytes of an element, and the row that has their instructions.
+SECOND = ((4, "sum f32, second way"), (2, "sum bf16, second way"), (2, "sum f16, second way"), (8, "sum f64, second way"),
+          (4, "sumsq f32, second way"), (8, "sumsq f64, second way"))
 
 
 def tables(text):

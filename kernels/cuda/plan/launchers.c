@@ -60,14 +60,21 @@ int cr_launch_narrow_sumsq_f16(const cr_fold_args *args, void *stream);
 int cr_launch_narrow_sumsq_bf16(const cr_fold_args *args, void *stream);
 int cr_launch_second_sum_f32(const cr_fold_args *args, void *stream);
 int cr_launch_second_sum_f64(const cr_fold_args *args, void *stream);
+int cr_launch_second_sumsq_f32(const cr_fold_args *args, void *stream);
+int cr_launch_second_sumsq_f64(const cr_fold_args *args, void *stream);
 
-static const cr_fold_launcher
-    second_sums[CR_DTYPE_INPUTS + 1] = {[CR_F16] = cr_launch_narrow_sum_f16,
-                                        [CR_BF16] = cr_launch_narrow_sum_bf16,
-                                        [CR_F32] = cr_launch_second_sum_f32,
-                                        [CR_F64] = cr_launch_second_sum_f64},
-                                  second_squares[CR_DTYPE_INPUTS + 1] = {
-                                      [CR_F16] = cr_launch_narrow_sumsq_f16, [CR_BF16] = cr_launch_narrow_sumsq_bf16};
+static cr_fold_launcher second_way_of(uint32_t family, cr_dtype dtype) {
+    static const cr_fold_launcher sums[CR_DTYPE_INPUTS + 1] = {[CR_F16] = cr_launch_narrow_sum_f16,
+                                                               [CR_BF16] = cr_launch_narrow_sum_bf16,
+                                                               [CR_F32] = cr_launch_second_sum_f32,
+                                                               [CR_F64] = cr_launch_second_sum_f64},
+                                                         squares[CR_DTYPE_INPUTS + 1] = {
+                                                             [CR_F16] = cr_launch_narrow_sumsq_f16,
+                                                             [CR_BF16] = cr_launch_narrow_sumsq_bf16,
+                                                             [CR_F32] = cr_launch_second_sumsq_f32,
+                                                             [CR_F64] = cr_launch_second_sumsq_f64};
+    return family == CR_FAM_SUM ? sums[dtype] : family == CR_FAM_SUMSQ ? squares[dtype] : NULL;
+}
 
 static const cr_fold_launcher kernels[KINDS][CR_DTYPE_INPUTS + 1] = {
 #define CR_FOLD(unit, kind, dtype, ...) [kind][dtype] = cr_launch_##kind##_##dtype,
@@ -195,11 +202,9 @@ cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, uint32_t wants, c
     *count = together(dtype, &families, wants, out);
     for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
         if (!(families & family)) continue;
-        cr_fold_launcher launcher = launcher_of(family, dtype, wants);
-        const cr_fold_launcher second = family == CR_FAM_SUM     ? second_sums[dtype]
-                                        : family == CR_FAM_SUMSQ ? second_squares[dtype]
-                                                                 : NULL;
-        if (second != NULL && cr_float64_is_slow()) launcher = second;
+        const cr_fold_launcher second = second_way_of(family, dtype),
+                               launcher =
+                                   second != NULL && cr_float64_is_slow() ? second : launcher_of(family, dtype, wants);
         if (launcher == NULL) {
             return cr_fail(error, CR_UNIMPLEMENTED,
                            "ops: the GPU has no kernel for %s of %s: reduce a copy in host memory",
