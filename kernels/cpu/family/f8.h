@@ -3,7 +3,8 @@
  * Such an element is one of 256 values, each an integer of its type's grid. Sums of values and magnitudes go by tables of 16 bytes,
  * which one instruction looks up for every byte of a vector. Twice a value is B^h·g: h are the upper bits of its exponent field (the
  * upper half of the byte, with the sign), g follows from the lower half, and B is 4 for E4M3 and 16 for E5M2. So 16 bits take ±g·B^h
- * of two neighbours for each pair of h that fits 7 bits, or four of them, and several of these before they are widened. A square takes
+ * of two neighbours for each pair of h that fits 7 bits, or four of them, and several of these before they are widened. What is not finite
+ * is looked for by the largest magnitude of a block, which then is summed again without such elements. A square takes
  * 32 bits, so that neighbours are multiplied apart. All sums without such instructions go by how often each of the 256 bytes occurs.
  * Thread: any. Owner: the caller owns the data. */
 #ifndef CURED_KERNELS_CPU_FAMILY_F8_H
@@ -25,6 +26,7 @@ enum {
 struct f8_run {
     __int128 sum; /* on the type's grid */
     cr_specials special;
+    bool careful; /* the block before had NaNs or infinities: the next goes without them at once */
 };
 
 /* Magnitudes above this one are infinite or NaNs; infinity: above this one NaNs. */
@@ -73,26 +75,35 @@ ALWAYS struct f8_tables f8_tables_of(cr_dtype dtype, bool absolute) {
     return t;
 }
 
-/* g of a vector; notes elements that are not finite, of which it is 0. */
-ALWAYS vu8 f8_lower(const struct f8_tables *t, cr_dtype dtype, vu8 x, vu8 *odd) {
-    const uint8_t field = dtype == CR_F8_E4M3 ? 0x78 : 0x7c;
-    const vu8 magnitude = x & 0x7f, low = x & 0x0f;
-    const vu8 beyond = (vu8)((vs8)magnitude > (int8_t)f8_largest(dtype));
-    const vu8 least = (vu8)((magnitude & field) == 0); /* twice the fraction */
-    *odd |= beyond;
-    return SELECT(vu8, least, low + low, f8_look_up(t->low, low)) & ~beyond;
+/* g of a vector; *most becomes the largest magnitude so far. Of what is not finite it is something. Magnitudes without an exponent field have
+ * twice their fraction: of E4M3 that is the lesser of two, elsewhere above what the lower half gives. */
+ALWAYS vu8 f8_lower(const struct f8_tables *t, cr_dtype dtype, vu8 x, vu8 *most) {
+    const vu8 magnitude = x & 0x7f, low = x & 0x0f, found = f8_look_up(t->low, low);
+    *most = max_vu8(*most, magnitude);
+    if (dtype == CR_F8_E4M3) return min_vu8(found, magnitude + magnitude);
+#if defined(VEC_AVX512)
+    const __mmask64 least = _mm512_testn_epi8_mask((__m512i)x, _mm512_set1_epi8(0x7c));
+    return (vu8)_mm512_mask_add_epi8((__m512i)found, least, (__m512i)low, (__m512i)low);
+#else
+    return SELECT(vu8, magnitude < 4, low + low, found);
+#endif
+}
+
+/* Whether a magnitude is not finite. */
+ALWAYS bool f8_is_odd(cr_dtype dtype, vu8 magnitudes) {
+    return any_bit((vu64)((vs8)magnitudes > (int8_t)f8_largest(dtype)));
 }
 
 /* Adds ±g·B^h of a vector to one accumulator for each table. */
-ALWAYS void f8_step(const struct f8_tables *t, cr_dtype dtype, vu8 x, vs16 acc[4], vu8 *odd) {
-    const vu8 g = f8_lower(t, dtype, x, odd), high = (vu8)((vu16)x >> 4) & 0x0f;
+ALWAYS void f8_step(const struct f8_tables *t, cr_dtype dtype, vu8 x, vs16 acc[4], vu8 *most) {
+    const vu8 g = f8_lower(t, dtype, x, most), high = (vu8)((vu16)x >> 4) & 0x0f;
     for (int k = 0; k < (dtype == CR_F8_E4M3 ? 2 : 4); k++)
         acc[k] += (vs16)F8_ASK(maddubs_epi16, (f8_vector)g, (f8_vector)f8_look_up(t->high[k], high));
 }
 
 /* Adds the squares of g·B^h, of the even bytes and of the odd ones, to one accumulator for each table. */
-ALWAYS void f8_square_step(const struct f8_tables *t, cr_dtype dtype, vu8 x, vu32 sums[4], vu8 *odd) {
-    const vu8 g = f8_lower(t, dtype, x, odd), high = (vu8)((vu16)x >> 4) & 0x0f;
+ALWAYS void f8_square_step(const struct f8_tables *t, cr_dtype dtype, vu8 x, vu32 sums[4], vu8 *most) {
+    const vu8 g = f8_lower(t, dtype, x, most), high = (vu8)((vu16)x >> 4) & 0x0f;
     const f8_vector even = (f8_vector)((vu16)g & 0x00ff), uneven = (f8_vector)((vu16)g & 0xff00);
     for (int k = 0; k < (dtype == CR_F8_E4M3 ? 2 : 4); k++) {
         const f8_vector weights = (f8_vector)f8_look_up(t->high[k], high);
@@ -101,22 +112,22 @@ ALWAYS void f8_square_step(const struct f8_tables *t, cr_dtype dtype, vu8 x, vu3
     }
 }
 
-/* Four times the sum of the squares of up to F8_SQUARES bytes; *odd as below. */
+/* Four times the sum of the squares of up to F8_SQUARES bytes; *odd: there are elements that are not finite, and the sum is wrong. */
 ALWAYS __int128 f8_square_block(const struct f8_tables *t, cr_dtype dtype, const uint8_t *p, size_t bytes,
                                 struct ahead ahead, bool *odd) {
     vu32 sums[4] = {{0}, {0}, {0}, {0}};
-    vu8 seen = {0};
+    vu8 most = {0};
     size_t at = 0;
     for (; at + VB <= bytes; at += VB) {
         fetch(ahead, at, VB);
-        f8_square_step(t, dtype, LOAD(vu8, p + at), sums, &seen);
+        f8_square_step(t, dtype, LOAD(vu8, p + at), sums, &most);
     }
     if (at < bytes) {
         vu8 x = {0};
         memcpy(&x, p + at, bytes - at);
-        f8_square_step(t, dtype, x, sums, &seen);
+        f8_square_step(t, dtype, x, sums, &most);
     }
-    *odd = any_bit((vu64)seen);
+    *odd = f8_is_odd(dtype, most);
     __int128 sum = 0;
     for (int k = (dtype == CR_F8_E4M3 ? 2 : 4) - 1; k >= 0; k--) {
         uint32_t lanes[VB / 4];
@@ -136,30 +147,30 @@ ALWAYS int64_t f8_lanes(vs32 x) {
     return sum;
 }
 
-/* Twice the sum of a block; *odd: there are elements that are not finite. */
+/* Twice the sum of a block; *odd likewise. */
 ALWAYS int64_t f8_block(const struct f8_tables *t, cr_dtype dtype, const uint8_t *p, size_t bytes, struct ahead ahead,
                         bool *odd) {
     const f8_vector ones = F8_ASK(set1_epi16, 1);
     const int tables = dtype == CR_F8_E4M3 ? 2 : 4;
     vs32 sums[4] = {{0}, {0}, {0}, {0}};
-    vu8 seen = {0};
+    vu8 most = {0};
     for (size_t at = 0; at < bytes;) {
         vs16 acc[4] = {{0}, {0}, {0}, {0}};
         if (at + F8_ADDS * VB <= bytes) {
             fetch(ahead, at, F8_ADDS * VB);
 #pragma GCC unroll 8
-            for (int i = 0; i < F8_ADDS; i++, at += VB) f8_step(t, dtype, LOAD(vu8, p + at), acc, &seen);
+            for (int i = 0; i < F8_ADDS; i++, at += VB) f8_step(t, dtype, LOAD(vu8, p + at), acc, &most);
         } else {
             vu8 x = {0};
             const size_t now = bytes - at < VB ? bytes - at : VB;
             memcpy(&x, p + at, now);
-            f8_step(t, dtype, x, acc, &seen);
+            f8_step(t, dtype, x, acc, &most);
             at += now;
         }
 #pragma GCC unroll 4
         for (int k = 0; k < tables; k++) sums[k] += (vs32)F8_ASK(madd_epi16, (f8_vector)acc[k], ones);
     }
-    *odd = any_bit((vu64)seen);
+    *odd = f8_is_odd(dtype, most);
     int64_t sum = 0;
     for (int k = tables - 1; k >= 0; k--) sum = sum * 256 + f8_lanes(sums[k]);
     return sum;
@@ -220,14 +231,34 @@ static __int128 f8_block_sum(cr_dtype dtype, enum f8_sum kind, const uint8_t *p,
     __builtin_unreachable();
 }
 
+/* Copies a block, with zeros for what is not finite. Whether there was such an element. */
+NEVER bool f8_finite(cr_dtype dtype, const uint8_t *p, size_t bytes, uint8_t *to) {
+    const struct ahead here = {(uintptr_t)p, 63, (uintptr_t)p, 0};
+    vu8 most = {0};
+    EACH_VECTOR(p, bytes, here, v, {
+        const vu8 magnitude = v & 0x7f, kept = v & (vu8)((vs8)magnitude <= (int8_t)f8_largest(dtype));
+        most = max_vu8(most, magnitude);
+        memcpy(to, &kept, VB);
+        to += VB;
+    });
+    return f8_is_odd(dtype, most);
+}
+
 static void f8_tile(struct f8_run *run, cr_dtype dtype, enum f8_sum kind, const uint8_t *p, size_t bytes,
                     struct ahead ahead) {
     const size_t most = kind == F8_SQUARE ? F8_SQUARES : F8_BLOCK;
+    uint8_t finite[F8_BLOCK + VB]; /* the last vector is whole */
     while (bytes > 0) {
         const size_t now = bytes < most ? bytes : most;
-        bool odd;
-        run->sum += f8_block_sum(dtype, kind, p, now, ahead, &odd);
-        if (odd) f8_count(run, dtype, p, now);
+        bool odd = run->careful;
+        __int128 sum = 0;
+        if (!odd) sum = f8_block_sum(dtype, kind, p, now, ahead, &odd);
+        if (odd) {
+            run->careful = f8_finite(dtype, p, now, finite);
+            if (run->careful) f8_count(run, dtype, p, now);
+            sum = f8_block_sum(dtype, kind, finite, now, ahead, &odd);
+        }
+        run->sum += sum;
         p += now;
         ahead = ahead_by(ahead, now);
         bytes -= now;
