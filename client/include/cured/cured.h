@@ -25,7 +25,7 @@
  * calls may be in flight on one connection; they complete in any order.
  *
  * In this process cured_process(), and each round of a wait, does one bounded piece of work: it reads at most 1 MiB and folds one claim
- * (4 MiB, along an axis 16 MiB; 8 MiB for each thread of a pool, 128 MiB at most; of a file it reads what it folds). Deadlines, cancelling and progress come through in
+ * (4 MiB, along an axis 16 MiB; 64 MiB for each thread of a pool, 1 GiB at most; of a file it reads what it folds). Deadlines, cancelling and progress come through in
  * between. While there is work cured_timeout_ms() is 0.
  *
  * After fork() both processes may go on with the same objects. The parent notices nothing. The child's first call on a

@@ -9,12 +9,12 @@ enum {
     WORTH_BYTES = 128 * 1024, /* a thread more for so many */
     PIECE_LEAST_BYTES = 64 * 1024,
     PIECE_MOST_BYTES = 1024 * 1024,
-    PIECES = 4,                    /* of a range, between these limits */
-    FAR_BYTES = 2 * 1024 * 1024,   /* a range that is longer is in no core's own cache */
-    FAR_PIECES = 16,               /* of it */
-    CUT_ELEMENTS = 4096,           /* cuts fall on multiples */
-    CLAIM_BYTES = 8 * 1024 * 1024, /* for each thread: some milliseconds */
-    CLAIM_MOST_BYTES = 128 * 1024 * 1024,
+    PIECES = 4,                     /* of a range, between these limits */
+    FAR_BYTES = 2 * 1024 * 1024,    /* a range that is longer is in no core's own cache */
+    FAR_PIECES = 16,                /* of it */
+    CUT_ELEMENTS = 4096,            /* cuts fall on multiples */
+    CLAIM_BYTES = 64 * 1024 * 1024, /* for each thread: some ten milliseconds, after which deadlines are looked at */
+    CLAIM_MOST_BYTES = 1024 * 1024 * 1024,
 };
 
 typedef struct split {
@@ -102,8 +102,12 @@ void cr_split_fold(cr_partial *into, const cr_view *view, uint64_t elements, uin
     cr_thread_pool_give(pool);
 }
 
+static uint64_t claim_bytes = CLAIM_BYTES;
+
 uint64_t cr_split_bytes(void) {
     const uint32_t threads = cr_thread_pool_known();
     if (threads == 1) return 0;
-    return threads != 0 ? least(threads * (uint64_t)CLAIM_BYTES, CLAIM_MOST_BYTES) : CLAIM_MOST_BYTES / 2;
+    return threads != 0 ? least(threads * claim_bytes, CLAIM_MOST_BYTES) : CLAIM_MOST_BYTES / 2;
 }
+
+void cr_split_claims(uint64_t bytes) { claim_bytes = bytes != 0 ? bytes : CLAIM_BYTES; }

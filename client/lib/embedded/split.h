@@ -16,5 +16,7 @@
 void cr_split_fold(cr_partial *into, const cr_view *view, uint64_t elements, uint64_t index);
 /* Bytes that are worth being folded at once, between two looks at deadlines; 0: there is one thread. */
 uint64_t cr_split_bytes(void);
+/* For tests: so many for each thread; 0: as always. */
+void cr_split_claims(uint64_t bytes);
 
 #endif

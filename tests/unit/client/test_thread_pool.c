@@ -143,11 +143,13 @@ START_TEST(long_arrays_are_several_claims) {
     paired.second = &(cured_second){.data = data + 1, .count = n - 1, .dtype = CURED_F32};
     cured_conn *one = connect_as(1), *pooled = connect_as(CURED_THREAD_POOL);
     cr_thread_pool_renew(threads, MIB);
+    cr_split_claims(2 * MIB);
     ck_assert(compare(one, pooled, CURED_F32, ops, COUNT(ops), data, n, NULL, threads));
     ck_assert(compare(one, pooled, CURED_F32, others, COUNT(others), data, n, NULL, threads));
     ck_assert(compare(one, pooled, CURED_F32, ranked, COUNT(ranked), data, n, NULL, threads));
     ck_assert(compare(one, pooled, CURED_F32, pairs, COUNT(pairs), data, n - 1, &paired, threads));
     ck_assert(compare(one, pooled, CURED_U8, ops, COUNT(ops), data, MANY_BYTES - 3, NULL, threads));
+    cr_split_claims(0);
     cured_close(one);
     cured_close(pooled);
     free(data);
