@@ -19,7 +19,7 @@ enum {
     SPARSE = CHECK_SPARSE > 1,
     BYTES = (SPARSE ? 9 : 21) * MIB + 24, /* several claims for each thread, whose last is no whole one */
     AT = 40,                              /* where the elements begin in the file */
-    LARGE = 256,                          /* MiB of a file of holes */
+    LARGE = 4096,                         /* MiB of a file of holes */
 };
 
 /* The first with those that find a place or go by rank, the second with one that needs the elements in order for floats. */
@@ -190,7 +190,7 @@ START_TEST(a_file_that_is_cut_is_an_error) {
     cured_call *call;
     const int fd = make_file(false);
     ck_assert_int_eq(ftruncate(fd, (off_t)LARGE * MIB), 0);
-    OK(cured_reduce_fd(conn, CURED_F32, &sum, 1, fd, 0, LARGE * MIB / sizeof(float), NULL, &call, NULL));
+    OK(cured_reduce_fd(conn, CURED_F32, &sum, 1, fd, 0, (uint64_t)LARGE * MIB / sizeof(float), NULL, &call, NULL));
     ck_assert_int_eq(ftruncate(fd, MIB), 0);
     ck_assert_int_eq(cured_wait(call, &error), CURED_DATA_LOSS);
     ck_assert_ptr_nonnull(strstr(error.text, "the file was cut while it was read"));
@@ -209,11 +209,11 @@ START_TEST(a_call_may_end_before_its_file) {
     cured_call *call;
     const int fd = make_file(false);
     ck_assert_int_eq(ftruncate(fd, (off_t)LARGE * MIB), 0);
-    OK(cured_reduce_fd(conn, CURED_F64, &sum, 1, fd, 0, LARGE * MIB / sizeof(double), NULL, &call, NULL));
+    OK(cured_reduce_fd(conn, CURED_F64, &sum, 1, fd, 0, (uint64_t)LARGE * MIB / sizeof(double), NULL, &call, NULL));
     cured_process(conn, NULL);
     cured_call_free(call);
     o.timeout_ms = 1;
-    OK(cured_reduce_fd(conn, CURED_F64, &sum, 1, fd, 0, LARGE * MIB / sizeof(double), &o, &call, NULL));
+    OK(cured_reduce_fd(conn, CURED_F64, &sum, 1, fd, 0, (uint64_t)LARGE * MIB / sizeof(double), &o, &call, NULL));
     usleep(2000);
     ck_assert_int_eq(cured_wait(call, NULL), CURED_DEADLINE_EXCEEDED);
     cured_call_free(call);
