@@ -90,6 +90,8 @@ cr_status cr_keyed_merge(const cr_keyed_bytes *parts, size_t count, uint8_t **ou
 typedef struct cr_keyed_merger cr_keyed_merger;
 cr_status cr_keyed_merger_new(const cr_keyed_bytes *parts, size_t count, cr_keyed_merger **merger, size_t *which,
                               cr_error *error);
+/* Bytes that a merger of so many parts takes, beside them and what it makes of them; UINT64_MAX: more than there are. */
+uint64_t cr_keyed_merger_bytes(uint64_t parts);
 /* Merges so many cells more. *over: those were the last. */
 cr_status cr_keyed_merger_step(cr_keyed_merger *merger, uint64_t cells, bool *over, size_t *which, cr_error *error);
 /* Elements in the cells that were merged, 2^63 − 1 at most. */

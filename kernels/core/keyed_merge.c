@@ -43,10 +43,15 @@ static cr_status advance(cr_keyed_merger *m, cr_error *error) {
     return CR_OK;
 }
 
+uint64_t cr_keyed_merger_bytes(uint64_t parts) {
+    const uint64_t own = sizeof(cr_keyed_merger);
+    return parts > (UINT64_MAX - own) / sizeof(part) ? UINT64_MAX : own + parts * sizeof(part);
+}
+
 cr_status cr_keyed_merger_new(const cr_keyed_bytes *parts, size_t count, cr_keyed_merger **merger, size_t *which,
                               cr_error *error) {
-    cr_keyed_merger *m =
-        count < (SIZE_MAX - sizeof *m) / sizeof m->parts[0] ? malloc(sizeof *m + count * sizeof m->parts[0]) : NULL;
+    const uint64_t bytes = cr_keyed_merger_bytes(count);
+    cr_keyed_merger *m = bytes <= SIZE_MAX - 1 ? malloc((size_t)bytes) : NULL;
     cr_keyed of;
     cr_status status = CR_OK;
     *merger = NULL;

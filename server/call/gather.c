@@ -56,11 +56,13 @@ void cr_gather_room(cr_gather *g, uint8_t **at, size_t *room) {
 
 static uint64_t times(uint64_t a, uint64_t b) { return b && a > UINT64_MAX / b ? UINT64_MAX : a * b; }
 
-/* What the parts take, their merged partial, which grows by copies, and the answers: known before any of it is taken. */
+/* What the parts take, their places, who reads them, their merged partial, which grows by copies, and the answers: known before any of it
+ * is taken. */
 static uint64_t needs(const cr_call *call, uint64_t each) {
     const cr_gather *g = call->gather;
     const uint64_t answers = call->request.reduce.want_partial ? 0 : times(cr_gather_cells(g), each);
-    const uint64_t others = g->bytes + g->count * sizeof g->parts[0] + 2 * cr_keyed_most(&g->of, g->cells);
+    const uint64_t others = g->bytes + g->room * sizeof g->parts[0] + cr_keyed_merger_bytes(g->count + 1) +
+                            2 * cr_keyed_most(&g->of, g->cells);
     return answers > UINT64_MAX - others ? UINT64_MAX : answers + others;
 }
 

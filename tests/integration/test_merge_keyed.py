@@ -165,6 +165,8 @@ class Limits(Merging):
         self.assertEqual(0, c.info()["counters"]["state_bytes"])
         huge = raw[:8] + struct.pack("<QQQ", 1 << 26, 1, 0)
         self.refuse(INVALID_ARGUMENT, "max_state_bytes", data=record(huge))
+        nothing = raw[:8] + struct.pack("<QQQ", 1, 1, 0)
+        self.refuse(INVALID_ARGUMENT, "max_state_bytes_per_connection", data=record(nothing) * 9000)  # reading them takes more than they have
 
 
 class Answers(Merging):

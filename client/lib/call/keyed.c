@@ -1,6 +1,7 @@
 /* keyed: see keyed.h. Thread, owner: see there. */
 #include "client/lib/call/keyed.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,10 +30,11 @@ static uint64_t cells_of(const cured_call *call) {
         const uint8_t *record = call->data + at;
         cr_keyed_reader r;
         cr_error ignored;
-        uint32_t bytes = 0;
-        for (int i = LENGTH_BYTES - 1; i >= 0; i--) bytes = bytes << 8 | record[i];
+        uint32_t bytes;
+        memcpy(&bytes, record, sizeof bytes);
+        bytes = le32toh(bytes);
         if (cr_keyed_open(&r, record + LENGTH_BYTES, bytes, &ignored) == CR_OK) cells += r.of.cells;
-        at += LENGTH_BYTES + bytes;
+        at += (uint64_t)LENGTH_BYTES + bytes;
     }
     return cells;
 }
