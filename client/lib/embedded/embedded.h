@@ -99,6 +99,7 @@ typedef struct cr_work {
     int fd;                 /* of a file or region that is read */
     const uint8_t *memory;  /* in place of fd, where the columns come in strips */
     bool wide;              /* the thread pool takes claims, too (wide.c) */
+    bool split;             /* it shares each claim (split.h), if no other call has it */
     uint64_t wide_bytes;    /* of the input */
     uint64_t offset;        /* of the input in the file, in bytes */
     uint64_t fed, left;     /* of the input, in bytes: in pieces, and not yet */

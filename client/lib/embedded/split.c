@@ -2,6 +2,7 @@
 #include "client/lib/embedded/split.h"
 
 #include "client/lib/embedded/thread_pool.h"
+#include "engine/queue.h"
 #include "kernels/core/dtype.h"
 #include "kernels/cpu/fold.h"
 
@@ -107,7 +108,8 @@ static uint64_t claim_bytes = CLAIM_BYTES;
 uint64_t cr_split_bytes(void) {
     const uint32_t threads = cr_thread_pool_known();
     if (threads == 1) return 0;
-    return threads != 0 ? least(threads * claim_bytes, CLAIM_MOST_BYTES) : CLAIM_MOST_BYTES / 2;
+    if (!cr_thread_pool_is_free()) return least(claim_bytes, CR_CLAIM_MOST_BYTES);
+    return threads != 0 ? least(threads * claim_bytes, CLAIM_MOST_BYTES) : claim_bytes;
 }
 
 void cr_split_claims(uint64_t bytes) { claim_bytes = bytes != 0 ? bytes : CLAIM_BYTES; }

@@ -14,7 +14,7 @@
 
 /* As cr_cpu_fold_view. */
 void cr_split_fold(cr_partial *into, const cr_view *view, uint64_t elements, uint64_t index);
-/* Bytes that are worth being folded at once, between two looks at deadlines; 0: there is one thread. */
+/* Bytes that are worth being folded at once now, between two looks at deadlines: few while another call has the pool; 0: there is one thread. */
 uint64_t cr_split_bytes(void);
 /* For tests: so many for each thread; 0: as always. */
 void cr_split_claims(uint64_t bytes);

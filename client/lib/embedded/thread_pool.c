@@ -345,6 +345,11 @@ uint32_t cr_thread_pool_known(void) {
     return pool != NULL ? pool->count + 1 : 0;
 }
 
+bool cr_thread_pool_is_free(void) {
+    const cr_thread_pool *pool = atomic_load_explicit(&current, memory_order_acquire);
+    return pool == NULL || !atomic_load_explicit(&pool->busy, memory_order_relaxed);
+}
+
 void cr_thread_pool_renew(uint32_t threads, uint64_t from) {
     forget();
     as_if_threads = threads;

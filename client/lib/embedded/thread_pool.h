@@ -52,6 +52,8 @@ void cr_thread_pool_run(cr_thread_pool *pool, uint32_t workers, uint64_t bytes,
                         void (*run)(void *argument, uint32_t number), void *argument);
 /* As many threads as a call will find, as far as that is known: 1 on one core, 0 before the pool is there. */
 uint32_t cr_thread_pool_known(void);
+/* Whether no call has the pool, or there is none yet: soon another may. */
+bool cr_thread_pool_is_free(void);
 /* For tests: lets go of the pool. The next has so many threads, and wakes workers from so many bytes on; 0: as always. */
 void cr_thread_pool_renew(uint32_t threads, uint64_t from);
 

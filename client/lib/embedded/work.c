@@ -96,6 +96,7 @@ static cr_status make_job(cr_work *work, bool in_memory, bool pooled, uint64_t f
         job->counts = work->rereads->counts;
     }
     if (pooled && !job->in_order) job->claim_bytes = cr_split_bytes();
+    work->split = job->claim_bytes != 0 && ask.geometry == CR_GEOMETRY_WHOLE;
     if (ask.geometry == CR_GEOMETRY_WHOLE) return CR_OK;
     const cr_axis_spec spec = cr_local_spec(call);
     if (ask.geometry == CR_GEOMETRY_KEYS)
@@ -166,6 +167,15 @@ void cr_work_begin(cured_call *call, const cr_local_input *input) {
         cr_cl_call_finish(call, error.code, 0, error.text); /* drops it */
 }
 
+/* A claim for all threads would keep one alone too long from looking at deadlines. */
+static void size_claims(const cr_local *local) {
+    for (const cr_list *node = local->works.next; node != &local->works; node = node->next) {
+        const cr_work *work = cr_container(node, cr_work, link);
+        const uint64_t bytes = work->split && work->job != NULL ? cr_split_bytes() : 0;
+        if (bytes != 0) work->job->claim_bytes = bytes;
+    }
+}
+
 /* One claim of a line; false: there is none now. What is carried is let go before anybody waits for it. */
 static bool fold_one(cr_line *line) {
     if (line->queue == NULL) return false;
@@ -198,6 +208,7 @@ static bool fold_wide(const cr_local *local) {
 bool cr_work_step(cr_local *local) {
     bool fed = feed_one(local);
     if (local->pooled && fold_wide(local)) return true;
+    if (local->pooled) size_claims(local);
     return fold_one(&local->own) || fold_one(&local->shared) || fed;
 }
 

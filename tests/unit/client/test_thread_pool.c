@@ -362,6 +362,31 @@ START_TEST(one_core_has_none) {
 }
 END_TEST
 
+/* While another call has the pool, one thread looks at deadlines as often as it does by itself. */
+START_TEST(claims_are_short_without_it) {
+    enum { LARGE = 64 * MIB, TURNS = 8 };
+    const cured_op sum = CURED_OP_SUM;
+    cured_conn *conn = connect_as(CURED_THREAD_POOL);
+    cured_call *call;
+    int turns[2] = {0, 0};
+    uint8_t *data = calloc(1, LARGE);
+    cr_thread_pool_renew(3, 0);
+    for (int busy = 0; busy < 2; busy++) {
+        cr_thread_pool *pool = cr_thread_pool_take(data, LARGE);
+        ck_assert_ptr_nonnull(pool);
+        if (!busy) cr_thread_pool_give(pool);
+        OK(cured_reduce_buffer(conn, CURED_F64, &sum, 1, data, LARGE / sizeof(double), NULL, &call, NULL));
+        for (; !cured_call_done(call); turns[busy]++) OK(cured_process(conn, NULL));
+        cured_call_free(call);
+        if (busy) cr_thread_pool_give(pool);
+    }
+    ck_assert_int_lt(turns[0], TURNS);
+    ck_assert_int_ge(turns[1], TURNS);
+    free(data);
+    cured_close(conn);
+}
+END_TEST
+
 /* Of each thread but this one, a line of its status. */
 static void each_worker(const char *line, void (*look)(const char *value)) {
     DIR *dir = opendir("/proc/self/task");
@@ -416,5 +441,6 @@ CR_CHECK_MAIN("client/thread_pool") {
     tcase_add_test(tc, a_child_starts_its_own);
     tcase_add_test(tc, the_environment_makes_it_smaller);
     tcase_add_test(tc, one_core_has_none);
+    tcase_add_test(tc, claims_are_short_without_it);
     tcase_add_test(tc, workers_sleep_and_take_no_signal);
 }
