@@ -299,11 +299,12 @@ class Dask(Case):
                                 self.assertIs(type(wanted[op]), type(made))
                                 self.assert_arrays(wanted[op], made, (op, options))
                         self.assertEqual(ops.split(","), list(got))
-        for error, least in ((TypeError, 1.5), (TypeError, "1"), (ValueError, -1)):
+        for error, least in ((TypeError, 1.5), (TypeError, "1"), (TypeError, 0.0), (ValueError, -1)):
             with self.assertRaisesRegex(error, "min_count"):
                 cured.dask.sum(x, min_count=least)
         with self.assertRaisesRegex(ValueError, "sum: 60 elements count, fewer than min_count, 61"):
             cured.dask.sum(x, min_count=61).compute(scheduler="synchronous")
+        self.assertEqual(cured.sum(numpy.ones(3), min_count=None), cured.dask.sum(dask.array.ones(3), min_count=None).compute(scheduler="synchronous"))
 
     def test_axes_as_numpy_has_them(self):
         a = self.random.integers(0, 9, (6, 5, 4)).astype("f8")

@@ -23,6 +23,7 @@
 #include "client/lib/value.h"
 #include "cured/cured.h"
 #include "kernels/core/ask.h"
+#include "kernels/core/keyed.h"
 #include "kernels/core/keys.h"
 #include "kernels/core/layout.h"
 #include "kernels/core/offsets.h"
@@ -162,6 +163,8 @@ void cr_cl_call_forget(cured_call *call);
 /* Readies the next frame of a call whose last is sent; false: it has none. */
 bool cr_cl_call_next_frame(cured_call *call);
 
+/* request.c: of the records of a merge, which cured_merge made, the one at *at, which goes behind it. */
+cr_keyed_bytes cr_cl_record_next(const uint8_t **at);
 /* request.c: a call that is in its connection's list and not submitted yet; NULL with *error set. */
 cured_call *cr_cl_new_call(cr_cl_calls *calls, call_kind kind, size_t op_count, const cured_options *o,
                            cr_error *error);

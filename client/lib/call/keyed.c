@@ -1,7 +1,6 @@
 /* keyed: see keyed.h. Thread, owner: see there. */
 #include "client/lib/call/keyed.h"
 
-#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,34 +15,35 @@ bool cr_cl_keyed_merges(const cured_call *call) {
     return call->request.kind == CR_CALL_MERGE && call->request.reduce.keyed;
 }
 
-enum { LENGTH_BYTES = 4 };
-
 /* The head of a merge's first partial. */
 static cr_status head_of(const cured_call *call, cr_keyed_reader *r, cr_error *error) {
-    return cr_keyed_open(r, call->data + LENGTH_BYTES, (size_t)(call->data_bytes - LENGTH_BYTES), error);
+    const uint8_t *at = call->data;
+    const cr_keyed_bytes first = cr_cl_record_next(&at);
+    return cr_keyed_open(r, first.data, first.length, error);
 }
 
 /* The cells of all records that are by key: the daemon says what is wrong with others. */
 static uint64_t cells_of(const cured_call *call) {
     uint64_t cells = 0;
-    for (uint64_t at = 0; at < call->data_bytes;) {
-        const uint8_t *record = call->data + at;
+    for (const uint8_t *at = call->data; at < call->data + call->data_bytes;) {
+        const cr_keyed_bytes record = cr_cl_record_next(&at);
         cr_keyed_reader r;
         cr_error ignored;
-        uint32_t bytes;
-        memcpy(&bytes, record, sizeof bytes);
-        bytes = le32toh(bytes);
-        if (cr_keyed_open(&r, record + LENGTH_BYTES, bytes, &ignored) == CR_OK) cells += r.of.cells;
-        at += (uint64_t)LENGTH_BYTES + bytes;
+        if (cr_keyed_open(&r, record.data, record.length, &ignored) == CR_OK) cells += r.of.cells;
     }
     return cells;
 }
 
+static bool is_keyed(const cured_call *call) {
+    const uint8_t *at = call->data;
+    if (call->data_bytes == 0) return false;
+    const cr_keyed_bytes first = cr_cl_record_next(&at);
+    return cr_keyed_is(first.data, first.length);
+}
+
 cr_status cr_cl_keyed_merge(cured_call *call, const cured_options *o, cr_error *error) {
     cr_keyed_reader r;
-    if (call->data_bytes <= LENGTH_BYTES ||
-        !cr_keyed_is(call->data + LENGTH_BYTES, (size_t)call->data_bytes - LENGTH_BYTES))
-        return CR_OK;
+    if (!is_keyed(call)) return CR_OK;
     cr_status status = head_of(call, &r, error);
     if (status != CR_OK) return status;
     call->request.reduce.keyed = true;

@@ -1,6 +1,7 @@
 /* request: the functions that start calls: arguments are checked here, once, before anything is queued.
  *
  * Thread: the one that uses the connection. Owner: the program owns the call it gets. */
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -340,6 +341,14 @@ static uint8_t *records(const cured_bytes *partials, size_t count, uint64_t *byt
     free(order);
     *bytes = total;
     return out;
+}
+
+cr_keyed_bytes cr_cl_record_next(const uint8_t **at) {
+    uint32_t bytes;
+    memcpy(&bytes, *at, sizeof bytes);
+    const cr_keyed_bytes record = {*at + sizeof bytes, le32toh(bytes)};
+    *at = record.data + record.length;
+    return record;
 }
 
 cured_status cured_merge(cured_conn *conn, const cured_bytes *partials, size_t count, const cured_op *ops,

@@ -11,7 +11,7 @@
 #include "kernels/cpu/layout.h"
 #include "kernels/cpu/offsets.h"
 
-enum { LENGTH_BYTES = 4, SCRATCH_ALIGNMENT = 64 };
+enum { SCRATCH_ALIGNMENT = 64 };
 
 bool cr_local_is_pooled(const cured_call *call, const cr_local_input *input) {
     return call->calls->local->pooled && call->geometry == CR_GEOMETRY_WHOLE && input->memory != NULL &&
@@ -58,8 +58,8 @@ struct merging {
     cr_share sum, next;
 };
 
-static cr_status merge_next(struct merging *m, bool first, const uint8_t *at, uint32_t bytes, cr_error *error) {
-    cr_status status = cr_share_unpack(at, bytes, first ? &m->sum : &m->next, error);
+static cr_status merge_next(struct merging *m, bool first, cr_keyed_bytes record, cr_error *error) {
+    cr_status status = cr_share_unpack(record.data, record.length, first ? &m->sum : &m->next, error);
     return status != CR_OK || first ? status : cr_share_merge(&m->sum, &m->next, error);
 }
 
@@ -68,12 +68,8 @@ static cr_status merge_all(const cured_call *call, struct merging *m, cr_error *
     const uint8_t *at = call->data, *end = at + call->data_bytes;
     if (at == end) return cr_fail(error, CR_INVALID_ARGUMENT, "partial: there was none to merge");
     for (bool first = true; at < end; first = false) {
-        uint32_t bytes = 0;
-        for (int i = LENGTH_BYTES - 1; i >= 0; i--) bytes = bytes << 8 | at[i];
-        at += LENGTH_BYTES;
-        cr_status status = merge_next(m, first, at, bytes, error);
+        cr_status status = merge_next(m, first, cr_cl_record_next(&at), error);
         if (status != CR_OK) return status;
-        at += bytes;
     }
     return CR_OK;
 }
@@ -108,10 +104,8 @@ static void give_values(cured_call *call, const cr_partial *partial) {
 static size_t list_records(const cured_call *call, cr_keyed_bytes *parts) {
     size_t count = 0;
     for (const uint8_t *at = call->data; at < call->data + call->data_bytes; count++) {
-        uint32_t bytes = 0;
-        for (int i = LENGTH_BYTES - 1; i >= 0; i--) bytes = bytes << 8 | at[i];
-        if (parts != NULL) parts[count] = (cr_keyed_bytes){at + LENGTH_BYTES, bytes};
-        at += LENGTH_BYTES + bytes;
+        const cr_keyed_bytes record = cr_cl_record_next(&at);
+        if (parts != NULL) parts[count] = record;
     }
     return count;
 }

@@ -377,7 +377,7 @@ def _least(given):
 
 
 def _with_least(x, ops, axis, least, options):
-    least, ops = _least(least), _names(ops)
+    ops = _names(ops)
     found = reduce(x, ops if "count" in ops else [*ops, "count"], axis, **options)
     if not isinstance(found, Result):
         return dask.delayed(_enough, pure=True)(found, ops, least)
@@ -396,8 +396,9 @@ def reduce(x, ops, axis=None, *, keepdims=False, dtype=None, ddof=0, nan="propag
     said here, not when it is computed. Chunks are folded in the worker's own process or, with `address` ("unix:/run/cured/cured.sock", "auto:"), by the daemon
     that a worker finds there. Partials are merged in groups of `split_every`.
     """
-    if min_count:
-        return _with_least(x, ops, axis, min_count, {
+    least = _least(0 if min_count is None else min_count)
+    if least:
+        return _with_least(x, ops, axis, least, {
             "keepdims": keepdims, "dtype": dtype, "ddof": ddof, "nan": nan, "overflow": overflow, "where": where, "keys": keys, "groups": groups,
             "drop": drop, "split_every": split_every, "address": address})
     ops, x = _names(ops), _checked(x, where, split_every)
