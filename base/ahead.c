@@ -17,8 +17,7 @@ static void ask_to(cr_ahead *ahead, int fd, uint64_t from, uint64_t till, uint64
     }
 }
 
-/* A descriptor whose reads pass by the page cache gains nothing by what lies there. */
-static bool passes_by(int fd) {
+bool cr_ahead_passes_by(int fd) {
     const int flags = fcntl(fd, F_GETFL);
     return flags >= 0 && (flags & O_DIRECT) != 0;
 }
@@ -30,7 +29,7 @@ size_t cr_ahead_read(cr_ahead *ahead, int fd, void *into, size_t bytes, uint64_t
     struct iovec part = {into, bytes};
     const ssize_t n = preadv2(fd, &part, 1, (off_t)offset, RWF_NOWAIT);
     if (n < 0 && errno != EAGAIN) ahead->unknown = errno != EINTR;
-    if (n < (ssize_t)bytes && ahead->asked == 0 && passes_by(fd)) ahead->unknown = true;
+    if (n < (ssize_t)bytes && ahead->asked == 0 && cr_ahead_passes_by(fd)) ahead->unknown = true;
     const size_t got = n > 0 ? (size_t)n : 0;
     const bool waits = got < bytes && !ahead->unknown && n != 0; /* n is 0 where the file ends */
     if (waits || ahead->asked > offset) ask_to(ahead, fd, offset + got, till, end);

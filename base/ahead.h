@@ -23,6 +23,8 @@ typedef struct cr_ahead {
     bool unknown;   /* the file system cannot say */
 } cr_ahead;
 
+/* Whether reads of the descriptor pass by the page cache, so that they gain nothing by what lies there. */
+bool cr_ahead_passes_by(int fd);
 /* Reads what can be had of bytes at offset without waiting for a disk, and returns how many. The caller reads the others by pread,
  * which says what is wrong with them. Nothing beyond end is asked for. */
 size_t cr_ahead_read(cr_ahead *ahead, int fd, void *into, size_t bytes, uint64_t offset, uint64_t end);

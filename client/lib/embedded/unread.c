@@ -18,17 +18,18 @@ typedef struct unread {
     int fd;
     uint64_t offset, end;   /* of the input in the file */
     _Atomic uint64_t asked; /* of the disk, up to here */
-    _Atomic bool silent;    /* the file system does not say what is there */
+    _Atomic bool silent;    /* the file system does not say what is there, or it is of no use */
 } unread;
 
 static void release(cr_segment *segment) { free(cr_container(segment, unread, segment)); }
 
-/* How many bytes are there without a wait. */
-static size_t read_there(unread *u, void *into, size_t bytes, uint64_t at) {
+/* How many bytes are there without a wait. *ends: the file does. */
+static size_t read_there(unread *u, void *into, size_t bytes, uint64_t at, bool *ends) {
     struct iovec part = {into, bytes};
     if (atomic_load_explicit(&u->silent, memory_order_relaxed)) return 0;
     const ssize_t n = preadv2(u->fd, &part, 1, (off_t)at, RWF_NOWAIT);
     if (n < 0 && errno != EAGAIN && errno != EINTR) atomic_store_explicit(&u->silent, true, memory_order_relaxed);
+    *ends = n == 0;
     return n > 0 ? (size_t)n : 0;
 }
 
@@ -49,15 +50,17 @@ static void ask_ahead(unread *u, uint64_t at) {
 static cr_status fetch(cr_segment *segment, uint64_t offset, void *into, size_t bytes, cr_error *error) {
     unread *u = cr_container(segment, unread, segment);
     const uint64_t at = u->offset + offset;
-    const size_t there = read_there(u, into, bytes, at);
-    if (!atomic_load_explicit(&u->silent, memory_order_relaxed) && (there < bytes || atomic_load(&u->asked) != 0))
+    bool ends = false;
+    const size_t there = read_there(u, into, bytes, at, &ends);
+    if (!ends && !atomic_load_explicit(&u->silent, memory_order_relaxed) &&
+        (there < bytes || atomic_load(&u->asked) != 0))
         ask_ahead(u, at + there);
     return cr_local_read(u->fd, (uint8_t *)into + there, bytes - there, at + there, error);
 }
 
 bool cr_work_reads_apart(const cr_work *work) {
     const cr_job *job = work->job;
-    return work->line->threads > 1 && job->axis == NULL && !job->in_order;
+    return (work->wide || work->local->pool != NULL) && job->axis == NULL && !job->in_order;
 }
 
 cr_status cr_work_offer_file(cr_work *work, int fd, uint64_t offset, uint64_t bytes, cr_error *error) {
@@ -68,7 +71,7 @@ cr_status cr_work_offer_file(cr_work *work, int fd, uint64_t offset, uint64_t by
     u->offset = offset;
     u->end = offset + bytes;
     atomic_init(&u->asked, 0);
-    atomic_init(&u->silent, false);
+    atomic_init(&u->silent, cr_ahead_passes_by(fd));
     cr_queue_set_total(work->line->queue, work->job, bytes);
     cr_work_publish_by(work, &u->segment, &nowhere, bytes, release, fetch);
     cr_work_end_feed(work);

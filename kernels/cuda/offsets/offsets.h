@@ -33,7 +33,6 @@ typedef enum cr_segments_kind {
     CR_SEGMENTS_SUM,
     CR_SEGMENTS_SQUARE,
     CR_SEGMENTS_MOMENTS, /* both */
-    CR_SEGMENTS_KINDS
 } cr_segments_kind;
 
 typedef struct cr_segments_args {

@@ -1,4 +1,4 @@
-/* running: what a lane knows of its elements of a piece while it adds them (pieces.cuh): running anchors, from a Window's (axis/strips.cuh) on;
+/* running: what a lane knows of its elements of a piece while it adds them (pieces.cuh): running anchors, from a Window's (axis/strip_sum.cuh) on;
  * by float32 (thread/narrow.cuh) the integers that groups of four elements leave. Σx, then Σx², of the levels of each.
  *
  * A running sum has: s, of which `kept` are stored, and told from later; begin; add, a vector; add_some, of a vector whose first element is

@@ -1,9 +1,8 @@
 /* float64: whether a device does float64 so slowly that sums of floats go by second ways, which have none (walk/narrow.cu, second.cu).
  *
- * A device says how many times as fast as float64 its float32 is: 2 where float64 is for computing, 32 or 64 where it is for programs to
- * run at all. docs/CHIPS.md has a model: at memory's speed a sum of 16-bit floats, whose fast way has one float64 instruction an
+ * A device says how many times as fast as float64 its float32 is: 2 where float64 is for computing, and much more where it is
+ * for programs to run at all. docs/CHIPS.md has their rates, and a model: at memory's speed a sum of 16-bit floats, whose fast way has one float64 instruction an
  * element, has room for 9.4 float32 instructions on the chip of the table with the least, so for one of float64 up to a ratio of 9.
- * No chip is known between 3 and 24.
  * Thread: any. Owner: float64.c has the answers. */
 #ifndef CURED_KERNELS_CUDA_PLAN_FLOAT64_H
 #define CURED_KERNELS_CUDA_PLAN_FLOAT64_H
