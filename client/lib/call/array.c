@@ -148,6 +148,8 @@ bool cr_cl_array_places(cr_cl_array *array, void *out[]) {
     return true;
 }
 
+size_t cr_cl_array_size(const cr_cl_array *array, uint32_t op) { return array->ops[op].size; }
+
 uint64_t cr_cl_array_bytes(const cr_cl_array *array, uint32_t op) { return array->count * array->ops[op].size; }
 
 bool cr_cl_array_has_results(const cr_cl_array *array) { return array->has_results; }

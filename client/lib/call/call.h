@@ -120,6 +120,7 @@ struct cured_call {
     cr_cl_block *block;         /* what the input is of a larger array; NULL: no block. Owned */
     cr_cl_ranked *ranked;       /* NULL: no op goes by rank. Owned */
     struct cr_work *work;       /* its job in this process; NULL: none */
+    struct cr_local_merge *merge; /* a merge in this process that has begun; NULL: none */
 
     uint64_t start_ns, deadline_ns, retry_ns, elapsed_ns; /* deadline 0: none */
     cr_cl_awaited awaited;

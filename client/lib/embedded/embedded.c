@@ -189,6 +189,7 @@ static void begin(cured_call *call) {
 static void over(cured_call *call) {
     cr_local *local = call->calls->local;
     if (call->work != NULL) cr_work_drop(call->work);
+    cr_local_merge_drop(call);
     if (local->leaving) cr_local_wake(local); /* it may have been what they waited for */
 }
 
@@ -205,13 +206,17 @@ static void end_unregisters(cr_cl_calls *calls) {
 
 static void turn(cr_cl_calls *calls, bool readable) {
     cr_local *local = calls->local;
+    bool others = true;
     if (!cr_list_empty(&calls->queue)) {
         cured_call *call = cr_container(calls->queue.next, cured_call, queue);
         cr_list_remove(&call->queue);
-        cr_small_run(call);
-    } else if (!cr_list_empty(&local->works)) {
-        local->idle = !cr_work_step(local);
+        others = call->request.kind == CR_CALL_MERGE; /* of many turns: calls with jobs go on beside it */
+        if (others)
+            cr_local_merge_step(call);
+        else
+            cr_small_run(call);
     }
+    if (others && !cr_list_empty(&local->works)) local->idle = !cr_work_step(local);
     /* Read before `woken` is taken, and without it too: whoever set it may write later, when the news are taken already. */
     uint64_t count;
     if (local->event >= 0 && readable && read(local->event, &count, sizeof count) < 0)

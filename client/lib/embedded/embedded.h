@@ -1,6 +1,7 @@
 /* embedded: calls that are answered in the caller's own process, without a daemon.
  *
- *   small arrays, merges ──────────────────────────────► one turn, on the caller's thread, with no job
+ *   small arrays ──────────────────────────────────────► one turn, on the caller's thread, with no job
+ *   merges of partials ────────────────────────────────► the same, a slice a turn
  *   everything else ──► job ──┬─ queue `own` ──────────► one claim a turn, on the caller's thread
  *                             └─ queue `shared` ───────► the same, beside the threads of a kept pool
  *
@@ -39,6 +40,7 @@ enum {
 };
 
 typedef struct cr_local_pool cr_local_pool;
+typedef struct cr_local_merge cr_local_merge;
 
 /* The jobs of one line, and what this thread carries from claim to claim of them. */
 typedef struct cr_line {
@@ -196,6 +198,14 @@ bool cr_local_is_pooled(const cured_call *call, const cr_local_input *input);
 /* Whole calls in one turn. */
 bool cr_small_takes(const cured_call *call, const cr_local_input *input);
 void cr_small_run(cured_call *call);
+/* The partial, or the values of all ops, go to the call. */
+cr_status cr_local_keep_share(cured_call *call, const cr_share *share, cr_error *error);
+void cr_local_give_values(cured_call *call, const cr_partial *partial);
+
+/* merge.c: the next slice of a merge. The call is done afterwards, or in its connection's queue again, or on_part has freed it. */
+void cr_local_merge_step(cured_call *call);
+/* The call is over. */
+void cr_local_merge_drop(cured_call *call);
 
 /* work.c: calls with jobs. */
 void cr_work_begin(cured_call *call, const cr_local_input *input);

@@ -1,4 +1,4 @@
-/* small: calls that take one turn and no job: small arrays, and merges of partials.
+/* small: calls that take one turn and no job: small arrays.
  *
  * Thread: the one that uses the connection. Owner: the call. */
 #include <stdlib.h>
@@ -6,7 +6,6 @@
 
 #include "client/lib/embedded/embedded.h"
 #include "client/lib/embedded/split.h"
-#include "kernels/core/keyed.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/layout.h"
 #include "kernels/cpu/offsets.h"
@@ -52,37 +51,7 @@ static void run_axis(cured_call *call) {
     cr_cl_call_finish(call, status, 0, status == CR_OK ? "" : error.text);
 }
 
-/* ---- merges ---- */
-
-struct merging {
-    cr_share sum, next;
-};
-
-static cr_status merge_next(struct merging *m, bool first, cr_keyed_bytes record, cr_error *error) {
-    cr_status status = cr_share_unpack(record.data, record.length, first ? &m->sum : &m->next, error);
-    return status != CR_OK || first ? status : cr_share_merge(&m->sum, &m->next, error);
-}
-
-/* The records that cured_merge made, one behind the other. */
-static cr_status merge_all(const cured_call *call, struct merging *m, cr_error *error) {
-    const uint8_t *at = call->data, *end = at + call->data_bytes;
-    if (at == end) return cr_fail(error, CR_INVALID_ARGUMENT, "partial: there was none to merge");
-    for (bool first = true; at < end; first = false) {
-        cr_status status = merge_next(m, first, cr_cl_record_next(&at), error);
-        if (status != CR_OK) return status;
-    }
-    return CR_OK;
-}
-
-static cr_status check_merged(cured_call *call, const cr_share *sum, cr_error *error) {
-    cr_ask ask = cr_local_ask(call);
-    ask.dtype = (cr_dtype)sum->partial.dtype;
-    ask.folded = true;
-    cr_status status = cr_ask_ops(&ask, &call->needs, error);
-    return status == CR_OK ? cr_share_answers(sum, ask.ops, ask.op_count, !ask.partial, error) : status;
-}
-
-static cr_status keep_share(cured_call *call, const cr_share *share, cr_error *error) {
+cr_status cr_local_keep_share(cured_call *call, const cr_share *share, cr_error *error) {
     uint8_t *packed = malloc(CR_SERIAL_MAX_BYTES);
     if (packed == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the partial");
     call->partial_bytes = cr_share_pack(share, packed, CR_SERIAL_MAX_BYTES);
@@ -91,7 +60,7 @@ static cr_status keep_share(cured_call *call, const cr_share *share, cr_error *e
     return CR_OK;
 }
 
-static void give_values(cured_call *call, const cr_partial *partial) {
+void cr_local_give_values(cured_call *call, const cr_partial *partial) {
     const cr_ask ask = cr_local_ask(call);
     for (uint32_t i = 0; i < ask.op_count; i++) {
         cr_value value;
@@ -100,92 +69,13 @@ static void give_values(cured_call *call, const cr_partial *partial) {
     }
 }
 
-/* How many records there are; parts NULL: they are only counted. */
-static size_t list_records(const cured_call *call, cr_keyed_bytes *parts) {
-    size_t count = 0;
-    for (const uint8_t *at = call->data; at < call->data + call->data_bytes; count++) {
-        const cr_keyed_bytes record = cr_cl_record_next(&at);
-        if (parts != NULL) parts[count] = record;
-    }
-    return count;
-}
-
-/* The partials by key of those, for the caller to free. */
-static cr_status list_keyed(const cured_call *call, cr_keyed_bytes **parts, size_t *count, cr_error *error) {
-    *count = list_records(call, NULL);
-    *parts = malloc(*count * sizeof **parts);
-    if (*parts == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
-    list_records(call, *parts);
-    return CR_OK;
-}
-
-/* The answers of a merged partial by key, where the program wants them. */
-static cr_status finish_keyed(cured_call *call, const uint8_t *merged, uint64_t length, cr_error *error) {
-    void *out[CR_AXIS_PLACES];
-    uint8_t *statuses[CURED_MAX_OPS];
-    const cr_ask ask = cr_local_ask(call);
-    if (!cr_cl_array_places(call->array, out))
-        return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "on_part: merges by key in this process answer at once; leave it out, or give results");
-    for (uint32_t k = 0; k < ask.op_count; k++) statuses[k] = out[ask.op_count + k];
-    const bool some = cr_cl_array_wants_statuses(call->array);
-    cr_status status =
-        cr_keyed_finish(merged, (size_t)length, ask.ops, ask.op_count, &ask.finish, out, some ? statuses : NULL, error);
-    if (status == CR_OK) cr_cl_array_filled(call);
-    return status;
-}
-
-static void run_merge_keyed(cured_call *call) {
-    cr_error error = {CR_OK, ""};
-    cr_keyed_bytes *parts;
-    cr_keyed of;
-    size_t count, which;
-    uint8_t *merged = NULL;
-    uint64_t length = 0;
-    cr_ask ask = cr_local_ask(call);
-    ask.dtype = (cr_dtype)call->input_dtype;
-    ask.folded = true;
-    cr_status status = list_keyed(call, &parts, &count, &error);
-    if (status == CR_OK) status = cr_ask_ops(&ask, &call->needs, &error);
-    if (status == CR_OK) status = cr_keyed_merge(parts, count, &merged, &length, &which, &error);
-    if (status == CR_OK) status = cr_keyed_check(merged, (size_t)length, &of, &call->count, &error);
-    if (status == CR_OK) status = cr_keyed_answers(&of, ask.ops, ask.op_count, &error);
-    if (status == CR_OK && call->request.reduce.want_partial) {
-        call->partial = merged;
-        call->partial_bytes = (size_t)length;
-        merged = NULL;
-    } else if (status == CR_OK) {
-        status = finish_keyed(call, merged, length, &error);
-    }
-    free(merged);
-    free(parts);
-    cr_cl_call_finish(call, status, 0, error.text);
-}
-
-static void run_merge(cured_call *call) {
-    cr_error error = {CR_OK, ""};
-    struct merging *m = malloc(sizeof *m);
-    cr_status status =
-        m != NULL ? merge_all(call, m, &error) : cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
-    if (status == CR_OK) status = check_merged(call, &m->sum, &error);
-    if (status == CR_OK) {
-        call->count = m->sum.partial.n;
-        if (call->request.reduce.want_partial)
-            status = keep_share(call, &m->sum, &error);
-        else
-            give_values(call, &m->sum.partial);
-    }
-    free(m);
-    cr_cl_call_finish(call, status, 0, error.text);
-}
-
 void cr_local_answer(cured_call *call, const cr_partial *partial, const cured_timing *timing) {
     cr_error error = {CR_OK, ""};
     cr_status status = CR_OK;
     call->timing = *timing;
     call->count = partial->n;
     if (!call->request.reduce.want_partial) {
-        give_values(call, partial);
+        cr_local_give_values(call, partial);
     } else {
         cr_share *share = malloc(sizeof *share);
         uint64_t base = call->request.reduce.unplaced ? CR_UNPLACED : call->request.reduce.first;
@@ -195,7 +85,7 @@ void cr_local_answer(cured_call *call, const cr_partial *partial, const cured_ti
             status = cr_share_make_block(share, partial, &call->block->at, &error);
         else
             status = cr_share_make(share, partial, base, &error);
-        if (status == CR_OK) status = keep_share(call, share, &error);
+        if (status == CR_OK) status = cr_local_keep_share(call, share, &error);
         free(share);
     }
     cr_cl_call_finish(call, status, 0, error.text);
@@ -203,10 +93,6 @@ void cr_local_answer(cured_call *call, const cr_partial *partial, const cured_ti
 
 void cr_small_run(cured_call *call) {
     const cr_ask ask = cr_local_ask(call);
-    if (call->request.kind == CR_CALL_MERGE) {
-        call->request.reduce.keyed ? run_merge_keyed(call) : run_merge(call);
-        return;
-    }
     uint64_t begin = cr_now_ns();
     if (call->array != NULL) {
         run_axis(call);

@@ -1,6 +1,8 @@
 /* Merges of partials by key: what a daemon is asked, how its answers come, what one that is too old is not asked and a hostile one may not
  * send; and the same in this process. */
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cured/by_key.h"
 #include "tests/unit/check_main.h"
@@ -134,6 +136,155 @@ START_TEST(answers_come) {
 }
 END_TEST
 
+/* ---- on_part ---- */
+
+static double taken[2][GROUPS];
+static uint64_t takes;
+static int ends_at; /* on_part frees the call with this one; 0: it does not */
+
+static void on_part(cured_call *call, size_t index, uint64_t at, const void *values, uint64_t count, void *user) {
+    ck_assert(index < 2 && at < GROUPS && count <= GROUPS - at);
+    memcpy(taken[index] + at, values, count * sizeof taken[0][0]);
+    takes += count;
+    if (ends_at != 0 && --ends_at == 0) {
+        *(cured_call **)user = NULL;
+        cured_call_free(call);
+    }
+}
+
+static cured_options by_parts(cured_call **call) {
+    cured_options o = CURED_OPTIONS_INIT;
+    o.on_part = on_part;
+    o.user = call;
+    o.statuses = true;
+    takes = 0;
+    ends_at = 0;
+    memset(taken, 0xff, sizeof taken);
+    return o;
+}
+
+static void check_parts(cured_call *call) {
+    ck_assert_msg(cured_wait(call, &error) == CURED_OK, "%s", error.text);
+    ck_assert_uint_eq(takes, 2 * GROUPS);
+    ck_assert_mem_eq(taken[0], sums, sizeof sums);
+    ck_assert_mem_eq(taken[1], greatest, sizeof greatest);
+    ck_assert_int_eq(cured_call_array_statuses(call, 1, NULL)[1], CURED_INVALID_ARGUMENT);
+    ck_assert_uint_eq(cured_call_count(call), N);
+    cured_call_free(call);
+}
+
+START_TEST(answers_come_by_parts) {
+    const uint8_t statuses[GROUPS] = {0, CURED_INVALID_ARGUMENT, 0};
+    const cured_options o = by_parts(NULL);
+    cr_wire_result last = {.count = N, .result_count = 2};
+    last.results[0] = (cr_wire_op_result){.op = CURED_OP_SUM, .dtype = CURED_F64};
+    last.results[1] = (cr_wire_op_result){.op = CURED_OP_MAX, .dtype = CURED_F64, .status = CURED_INVALID_ARGUMENT};
+    strcpy(last.results[1].message, "output 1: max of no elements has no value");
+    cured_call *call = welcome_again(&o, true);
+    const uint32_t stream = asked(false, true);
+    part(stream, 1, 0, greatest, sizeof greatest, statuses, GROUPS);
+    part(stream, 0, 1, sums + 1, 2 * sizeof sums[0], NULL, 0);
+    part(stream, 0, 0, sums, sizeof sums[0], NULL, 0);
+    end_by(stream, &last);
+    check_parts(call);
+}
+END_TEST
+
+START_TEST(answers_come_by_parts_here) {
+    cured_conn *here;
+    cured_call *call;
+    make_parts();
+    OK(cured_connect("embedded:", NULL, &here, &error));
+    cured_options o = by_parts(&call);
+    check_parts(start(here, &o));
+    double sum[GROUPS], most[GROUPS];
+    void *const results[] = {sum, most};
+    o = by_parts(&call);
+    o.results = results;
+    check_parts(start(here, &o));
+    ck_assert_mem_eq(sum, sums, sizeof sums);
+    ck_assert_mem_eq(most, greatest, sizeof most);
+    o = by_parts(&call);
+    ends_at = 1; /* the first part is the last */
+    call = start(here, &o);
+    while (call != NULL) OK(cured_process(here, &error));
+    ck_assert_uint_eq(takes, GROUPS);
+    o = by_parts(&call);
+    o.statuses = false;
+    call = start(here, &o);
+    ck_assert_int_eq(cured_wait(call, &error), CURED_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(error.text, "output 1: max of no elements has no value"));
+    cured_call_free(call);
+    cured_close(here);
+}
+END_TEST
+
+/* ---- Deadlines in this process ---- */
+
+enum { MANY = 20000 };
+static double many[MANY];
+static int32_t each[MANY];
+
+/* A partial by key of many groups; or one of one element, without keys. */
+static void *make_large(bool keyed, size_t *bytes) {
+    cured_conn *here;
+    cured_call *call;
+    cured_options o = CURED_OPTIONS_INIT;
+    for (int32_t i = 0; i < MANY; i++) {
+        many[i] = i;
+        each[i] = i;
+    }
+    const cured_keys keys = {each, MANY, CURED_I32, MANY, 1, false};
+    if (keyed) o.keys = &keys;
+    o.partial = true;
+    o.unplaced = !keyed;
+    OK(cured_connect("embedded:", NULL, &here, NULL));
+    OK(cured_reduce_buffer(here, CURED_F64, ops, 2, many, keyed ? MANY : 1, &o, &call, &error));
+    ck_assert_msg(cured_wait(call, &error) == CURED_OK, "%s", error.text);
+    const void *got = cured_call_partial(call, bytes);
+    void *copy = malloc(*bytes);
+    ck_assert_ptr_nonnull(copy);
+    memcpy(copy, got, *bytes);
+    cured_call_free(call);
+    cured_close(here);
+    return copy;
+}
+
+/* A merge takes several turns, and each looks at the time. It cannot end in the first, and its time is over in the second. */
+START_TEST(a_deadline_ends_a_merge_here) {
+    static cured_bytes all[MANY];
+    const bool keyed = _i != 0;
+    size_t bytes;
+    void *one = make_large(keyed, &bytes);
+    const size_t count = keyed ? 2 : MANY;
+    cured_conn *here;
+    cured_call *call;
+    cured_options o = CURED_OPTIONS_INIT;
+    for (size_t i = 0; i < count; i++) all[i] = (cured_bytes){one, bytes};
+    OK(cured_connect("embedded:", NULL, &here, &error));
+    o.timeout_ms = 1;
+    OK(cured_merge(here, all, count, ops, 2, &o, &call, &error));
+    OK(cured_process(here, &error));
+    ck_assert(!cured_call_done(call) || cured_call_status(call, NULL) == CURED_DEADLINE_EXCEEDED);
+    usleep(5000);
+    OK(cured_process(here, &error));
+    ck_assert(cured_call_done(call));
+    ck_assert_int_eq(cured_call_status(call, &error), CURED_DEADLINE_EXCEEDED);
+    cured_call_free(call);
+    o.timeout_ms = 0; /* with time enough there are answers */
+    OK(cured_merge(here, all, count, ops, 2, &o, &call, &error));
+    ck_assert_msg(cured_wait(call, &error) == CURED_OK, "%s", error.text);
+    ck_assert_uint_eq(cured_call_count(call), keyed ? 2 * MANY : MANY);
+    if (keyed) {
+        const double *sum = cured_call_array(call, 0, NULL, NULL);
+        for (int32_t i = 0; i < MANY; i++) ck_assert(sum[i] == 2.0 * i);
+    }
+    cured_call_free(call);
+    cured_close(here);
+    free(one);
+}
+END_TEST
+
 START_TEST(an_old_daemon_is_not_asked) {
     cured_call *call = welcome_again(NULL, false);
     ck_assert_int_eq(cured_wait(call, &error), CURED_UNIMPLEMENTED);
@@ -228,6 +379,9 @@ CR_CHECK_MAIN("client/merge_keyed") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_partial_comes);
     tcase_add_test(tc, answers_come);
+    tcase_add_test(tc, answers_come_by_parts);
+    tcase_add_test(tc, answers_come_by_parts_here);
+    tcase_add_loop_test(tc, a_deadline_ends_a_merge_here, 0, 2);
     tcase_add_test(tc, an_old_daemon_is_not_asked);
     tcase_add_loop_test(tc, hostile_parts, 0, HOSTILE);
     tcase_add_test(tc, in_this_process);
