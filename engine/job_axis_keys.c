@@ -73,7 +73,7 @@ cr_status cr_job_axis_pack(cr_job_axis *axis, cr_error *error) {
     const cr_keyed of = {spec->dtype, spec->families, spec->shape.outer, spec->shape.inner, 0};
     cr_keyed_writer w;
     if (axis->packed) return CR_OK;
-    if (cr_keyed_begin(&w, &of, error) != CR_OK) return error->code;
+    if (cr_keyed_begin(&w, &of, 0, error) != CR_OK) return error->code;
     axis->packed = cr_keyed_end(&w, &axis->packed_bytes);
     return CR_OK;
 }

@@ -37,7 +37,7 @@ static cr_status need(cr_keyed_writer *w, uint64_t more, cr_error *error) {
     if (more <= w->room - w->length) return CR_OK;
     uint64_t room =
         wanted < w->room * 2 ? w->room * 2 : wanted; /* a copy is made: the old room counts beside the new */
-    if (w->most != 0 && room > w->most + more) room = w->most + more > wanted ? w->most + more : wanted;
+    if (room > w->most + more) room = w->most + more > wanted ? w->most + more : wanted;
     if (room > most) room = most;
     uint8_t *bytes = more <= room - w->length && room <= SIZE_MAX ? realloc(w->bytes, (size_t)room) : NULL;
     if (bytes != NULL) {
@@ -54,8 +54,8 @@ static cr_status need(cr_keyed_writer *w, uint64_t more, cr_error *error) {
                    most);
 }
 
-cr_status cr_keyed_begin(cr_keyed_writer *w, const cr_keyed *of, cr_error *error) {
-    *w = (cr_keyed_writer){.of = *of};
+cr_status cr_keyed_begin(cr_keyed_writer *w, const cr_keyed *of, uint64_t elements, cr_error *error) {
+    *w = (cr_keyed_writer){.of = *of, .most = cr_keyed_most(of, elements)};
     w->of.cells = 0;
     const cr_status status = need(w, HEAD_BYTES, error);
     if (status != CR_OK) return status;
@@ -122,8 +122,6 @@ uint64_t cr_keyed_most(const cr_keyed *of, uint64_t elements) {
     const uint64_t some = cells < elements ? cells : elements; /* the others have none */
     return some > (most - HEAD_BYTES) / each ? most : HEAD_BYTES + some * each;
 }
-
-void cr_keyed_expect(cr_keyed_writer *w, uint64_t elements) { w->most = cr_keyed_most(&w->of, elements); }
 
 void cr_keyed_drop(cr_keyed_writer *w) {
     free(w->bytes);

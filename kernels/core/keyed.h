@@ -30,14 +30,12 @@ typedef struct cr_keyed_writer {
     cr_keyed of;
     uint8_t *bytes;
     uint64_t length, room;
-    uint64_t most; /* that it comes to have; 0: nobody has said so */
+    uint64_t most; /* that it comes to have */
 } cr_keyed_writer;
 
-/* Begins bytes of that head, whose cells are counted as they come. RESOURCE_EXHAUSTED: no memory. After an error of this or the next
- * there is nothing to free. */
-cr_status cr_keyed_begin(cr_keyed_writer *w, const cr_keyed *of, cr_error *error);
-/* Says of how many elements it is, so that room is not made for more. */
-void cr_keyed_expect(cr_keyed_writer *w, uint64_t elements);
+/* Begins bytes of that head, whose cells are counted as they come; of so many elements, or cells, at most, so that room is not made for
+ * more. RESOURCE_EXHAUSTED: no memory. After an error of this or the next there is nothing to free. */
+cr_status cr_keyed_begin(cr_keyed_writer *w, const cr_keyed *of, uint64_t elements, cr_error *error);
 /* Adds a cell, which has elements and a higher number than the last. RESOURCE_EXHAUSTED also beyond the limit. */
 cr_status cr_keyed_put(cr_keyed_writer *w, uint64_t cell, const cr_share *share, cr_error *error);
 /* The bytes, which are the caller's from now on. */

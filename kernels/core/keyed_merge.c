@@ -60,6 +60,7 @@ cr_status cr_keyed_merger_new(const cr_keyed_bytes *parts, size_t count, cr_keye
     m->w.bytes = NULL;
     m->left = 0;
     m->elements = 0;
+    uint64_t cells = 0; /* which the parts' bytes bound, so that no sum of them wraps */
     for (*which = 0; *which < count && status == CR_OK; ++*which) {
         part *p = &m->parts[m->left];
         p->number = *which;
@@ -68,9 +69,10 @@ cr_status cr_keyed_merger_new(const cr_keyed_bytes *parts, size_t count, cr_keye
         if (status == CR_OK) status = cr_keyed_alike(&of, &p->r.of, error);
         if (status == CR_OK) status = cr_keyed_next(&p->r, &p->next, error);
         if (status != CR_OK) break;
+        cells += p->r.of.cells;
         m->left += p->next.share != NULL;
     }
-    if (status == CR_OK) status = cr_keyed_begin(&m->w, &of, error);
+    if (status == CR_OK) status = cr_keyed_begin(&m->w, &of, cells, error);
     if (status != CR_OK) {
         free(m);
         return status;

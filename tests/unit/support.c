@@ -85,6 +85,8 @@ uint64_t random_next(uint64_t *state) {
 static _Thread_local unsigned failing;
 static _Thread_local bool holding;
 
+static size_t reallocated;
+
 void fail_allocation(unsigned nth) { failing = nth; }
 
 void hold_failures(bool held) { holding = held; }
@@ -101,4 +103,13 @@ void *__wrap_realloc(void *p, size_t size);
 
 void *__wrap_malloc(size_t size) { return must_fail() ? NULL : __real_malloc(size); }
 void *__wrap_calloc(size_t count, size_t size) { return must_fail() ? NULL : __real_calloc(count, size); }
-void *__wrap_realloc(void *p, size_t size) { return must_fail() ? NULL : __real_realloc(p, size); }
+void *__wrap_realloc(void *p, size_t size) {
+    if (size > reallocated) reallocated = size;
+    return must_fail() ? NULL : __real_realloc(p, size);
+}
+
+size_t most_reallocated(void) {
+    const size_t most = reallocated;
+    reallocated = 0;
+    return most;
+}

@@ -40,6 +40,8 @@ unsigned gate_count(gate *g);
 /* The nth allocation of this thread from now on fails (1: the next); 0: none. Returns to none after the failure. */
 void fail_allocation(unsigned nth);
 /* While held, allocations do not fail and are not counted: for what a test allocates itself, Check's messages included. */
+/* The most bytes that realloc was asked for since the last call of this. */
+size_t most_reallocated(void);
 void hold_failures(bool held);
 
 /* A small generator of random numbers, the same on every run. */

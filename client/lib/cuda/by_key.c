@@ -52,7 +52,7 @@ cured_status cured_cuda_partial_by_key(const cured_cuda_ask *of, void **partial,
     const cr_gpu_keys keys = cr_cl_cuda_keys(&ask, NULL);
     packing *p = malloc(sizeof *p);
     if (p == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
-    cr_status status = cr_keyed_begin(&p->writer, &what, &e);
+    cr_status status = cr_keyed_begin(&p->writer, &what, cr_keys_elements(&ask.keys), &e);
     if (status == CR_OK) status = ask.api->keys_partial(&keys, of->stream, &(cr_caller_cells){put, p}, &e);
     if (status == CR_OK) {
         *partial = cr_keyed_end(&p->writer, &length);

@@ -17,8 +17,8 @@ enum {
 };
 
 struct cr_local_merge {
-    cured_call *call; /* NULL: it is over */
-    bool handing;     /* on_part runs */
+    cured_call *call;        /* NULL: it is over */
+    bool handing;            /* on_part runs */
     const uint8_t *at, *end; /* records to come */
     bool begun;              /* sum has some */
     cr_share sum, next;

@@ -172,12 +172,9 @@ cr_status cr_by_key_pack(const cr_by_key *s, uint8_t **bytes, uint64_t *length, 
     cr_keyed_writer w = {.bytes = NULL};
     cr_share *share = malloc(sizeof *share);
     *bytes = NULL;
-    cr_status status = share != NULL ? cr_keyed_begin(&w, &of, error)
+    cr_status status = share != NULL ? cr_keyed_begin(&w, &of, cr_keys_elements(&s->keys), error)
                                      : cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
-    if (status == CR_OK) {
-        cr_keyed_expect(&w, cr_keys_elements(&s->keys));
-        status = pack(s, &w, share, error);
-    }
+    if (status == CR_OK) status = pack(s, &w, share, error);
     if (status == CR_OK)
         *bytes = cr_keyed_end(&w, length);
     else

@@ -12,6 +12,7 @@
 #include "kernels/cpu/keys/keys.h"
 #include "tests/protocol/hex.h"
 #include "tests/unit/check_main.h"
+#include "tests/unit/support.h"
 
 enum { FAMILIES = CR_FAM_SUM | CR_FAM_BITS, CAP = 1024, HEAD = 32, CELL = 12 };
 
@@ -157,7 +158,7 @@ START_TEST(refuses_empty_cells) {
     cr_share *share = malloc(sizeof *share);
     cr_partial_init(&none, CR_U8, CR_FAM_COUNTS);
     ck_assert_int_eq(cr_share_make(share, &none, CR_UNPLACED, &error), CR_OK);
-    ck_assert_int_eq(cr_keyed_begin(&w, &of, &error), CR_OK);
+    ck_assert_int_eq(cr_keyed_begin(&w, &of, 1, &error), CR_OK);
     ck_assert_int_eq(cr_keyed_put(&w, 1, share, &error), CR_OK);
     uint8_t *bytes = cr_keyed_end(&w, &length);
     ck_assert_int_eq(cr_keyed_check(bytes, (size_t)length, &found, &n, &error), CR_INVALID_ARGUMENT);
@@ -181,14 +182,48 @@ START_TEST(grows_no_further_than_is_said) {
         const cr_keyed of = {CR_F64, CR_FAM_SUM | CR_FAM_SUMSQ, cells, 1, 0};
         const uint64_t most = cr_keyed_most(&of, cells);
         cr_keyed_writer w;
-        ck_assert_int_eq(cr_keyed_begin(&w, &of, &error), CR_OK);
-        cr_keyed_expect(&w, cells);
+        ck_assert_int_eq(cr_keyed_begin(&w, &of, cells, &error), CR_OK);
         for (uint64_t cell = 0; cell < cells; cell++) {
             const uint64_t before = w.room;
             ck_assert_int_eq(cr_keyed_put(&w, cell, share, &error), CR_OK);
             if (w.room != before) ck_assert_uint_le(before + w.room, 2 * (most + slack));
         }
         free(cr_keyed_end(&w, &(uint64_t){0}));
+    }
+    free(share);
+}
+END_TEST
+
+/* The same of a merge, of as many cells as its parts have. */
+START_TEST(merges_grow_no_further) {
+    static const double elements[] = {-1.7976931348623157e308, 1e150, 1e-10, 5e-324};
+    const uint64_t slack = CELL + CR_SERIAL_MAX_BYTES;
+    cr_share *share = malloc(sizeof *share);
+    cr_partial p;
+    cr_partial_init(&p, CR_F64, CR_FAM_SUM | CR_FAM_SUMSQ);
+    cr_cpu_fold(&p, elements, sizeof elements / sizeof elements[0], 0);
+    ck_assert_int_eq(cr_share_make(share, &p, CR_UNPLACED, &error), CR_OK);
+    for (uint64_t cells = 1; cells < 8000; cells = cells * 3 / 2 + 1) {
+        const cr_keyed of = {CR_F64, CR_FAM_SUM | CR_FAM_SUMSQ, 4 * cells, 1, 0};
+        cr_keyed_bytes parts[2];
+        uint64_t length;
+        uint8_t *merged;
+        size_t which;
+        for (uint64_t i = 0; i < 2; i++) { /* half of the cells are in both */
+            cr_keyed_writer w;
+            ck_assert_int_eq(cr_keyed_begin(&w, &of, cells, &error), CR_OK);
+            for (uint64_t cell = 0; cell < cells; cell++)
+                ck_assert_int_eq(cr_keyed_put(&w, cell + i * cells / 2, share, &error), CR_OK);
+            parts[i].data = cr_keyed_end(&w, &length);
+            parts[i].length = (size_t)length;
+        }
+        most_reallocated();
+        ck_assert_int_eq(cr_keyed_merge(parts, 2, &merged, &length, &which, &error), CR_OK);
+        const size_t most = most_reallocated();
+        ck_assert_uint_ge(most, length);
+        ck_assert_uint_le(most, cr_keyed_most(&of, 2 * cells) + slack);
+        free(merged);
+        for (int i = 0; i < 2; i++) free((void *)(uintptr_t)parts[i].data);
     }
     free(share);
 }
@@ -221,7 +256,7 @@ START_TEST(no_longer_than_is_said) {
             cr_partial_want(&p, CR_WANTS_ALL);
             cr_cpu_fold(&p, elements, sizeof elements / size, 0);
             ck_assert_int_eq(cr_share_make(share, &p, CR_UNPLACED, &error), CR_OK);
-            ck_assert_int_eq(cr_keyed_begin(&w, &of, &error), CR_OK);
+            ck_assert_int_eq(cr_keyed_begin(&w, &of, 1, &error), CR_OK);
             ck_assert_int_eq(cr_keyed_put(&w, 0, share, &error), CR_OK);
             free(cr_keyed_end(&w, &length));
             ck_assert_msg(length <= cr_keyed_most(&of, 1), "%s: %d bytes of %d", cr_dtype_name(of.dtype), (int)length,
@@ -240,6 +275,7 @@ END_TEST
 CR_CHECK_MAIN("serial/keyed") {
     tcase_add_test(tc, no_longer_than_is_said);
     tcase_add_test(tc, grows_no_further_than_is_said);
+    tcase_add_test(tc, merges_grow_no_further);
     tcase_add_test(tc, golden);
     tcase_add_test(tc, answers);
     tcase_add_loop_test(tc, refuses, 0, REFUSALS);
