@@ -128,8 +128,12 @@ typedef struct cr_merging cr_merging;
 cr_merging *cr_merging_new(cr_job *job, cr_keyed_bytes *parts, size_t count, cr_error *error);
 /* The next step, on a thread that may take its time: some thousand cells, or answers. *more: it was not the last. */
 cr_status cr_merging_step(cr_merging *merging, cr_queue *queue, bool *more, cr_error *error);
+/* Gives back a step of the parts' memory: of a merging that takes no more steps, before it is freed. True: there is more. */
+bool cr_merging_empty_step(cr_merging *merging);
 /* merging may be NULL. */
 void cr_merging_free(cr_merging *merging);
+/* Gives back a step of the memory of *count parts, the last first; not their list. True: there is more. */
+bool cr_merging_free_parts(cr_keyed_bytes *parts, size_t *count);
 /* From now on answers are made where they are wanted: places as cr_axis_spec says, of all answers, where statuses are zeros. Of a job that
  * nothing was offered of yet, and whose axis has elements. Whoever takes them when the job is done completes their statuses. */
 void cr_job_axis_place(cr_job *job, void *const places[]);

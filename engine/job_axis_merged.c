@@ -1,21 +1,25 @@
 /* job_axis_merged: the answers of a job from partials by key, or their merged partial, a step at a time.
  *
- *   parts ──merge, some cells a step──▶ one partial ──finish, an output a step──▶ outputs
- *                                             └──(a spec without ops)──▶ axis->packed
+ *   parts ──merge, some cells a step──▶ one partial ──the parts go back──▶ finish, an output a step ──▶ outputs
+ *                                                            └──(a spec without ops)──▶ axis->packed
  *
  * Thread: one at a time; whoever steps has a hold on the job. Owner: a merging owns its parts and what it made of them. */
 #include <stdlib.h>
 
 #include "engine/job_axis_internal.h"
+#include "engine/memory/bulk.h"
 
-enum { STEP_CELLS = 4096 }; /* some milliseconds */
+enum {
+    STEP_CELLS = 4096,      /* parts that are opened, and cells of parts that are read: some milliseconds */
+    STEP_PARTS = 16 * 1024, /* that are freed */
+};
 
 struct cr_merging {
     cr_job *job;
     cr_keyed_bytes *parts;
     size_t count;
-    cr_keyed_merger *merger;
-    uint8_t *bytes; /* the merged partial, until the job has it */
+    cr_keyed_merger *merger; /* NULL behind the last cell */
+    uint8_t *bytes;          /* the merged partial, until the job has it */
     uint64_t length, at;
     cr_keyed_finisher *finisher;
 };
@@ -26,37 +30,59 @@ cr_merging *cr_merging_new(cr_job *job, cr_keyed_bytes *parts, size_t count, cr_
         cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
         return NULL;
     }
+    if (cr_keyed_merger_new(parts, count, &m->merger, error) != CR_OK) {
+        free(m);
+        return NULL;
+    }
     m->job = job;
     m->parts = parts;
     m->count = count;
     return m;
 }
 
-static void free_parts(cr_merging *m) {
+bool cr_merging_free_parts(cr_keyed_bytes *parts, size_t *count) {
+    for (uint64_t bytes = 0, n = 0; *count; (*count)--) {
+        cr_keyed_bytes *last = &parts[*count - 1];
+        uint64_t left = last->length;
+        if (bytes >= CR_BULK_STEP_BYTES || n++ == STEP_PARTS) return true;
+        bytes += left;
+        if (left < CR_BULK_BYTES) {
+            free((void *)(uintptr_t)last->data);
+        } else if (cr_bulk_step((void *)(uintptr_t)last->data, &left)) {
+            last->length = (size_t)left;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cr_merging_empty_step(cr_merging *m) {
     cr_keyed_merger_free(m->merger);
-    for (size_t i = 0; i < m->count; i++) free((void *)(uintptr_t)m->parts[i].data);
-    free(m->parts);
     m->merger = NULL;
-    m->parts = NULL;
-    m->count = 0;
+    return cr_merging_free_parts(m->parts, &m->count);
 }
 
 void cr_merging_free(cr_merging *m) {
     if (!m) return;
-    free_parts(m);
+    while (cr_merging_empty_step(m)) continue;
+    free(m->parts);
     free(m->finisher);
     free(m->bytes);
     free(m);
 }
 
-/* All parts are one: what is left of them. */
-static cr_status merged(cr_merging *m, bool *more, cr_error *error) {
+/* All parts are one. */
+static void merged(cr_merging *m) {
     cr_job_axis *axis = m->job->axis;
-    uint32_t ops[CR_AXIS_MAX_OPS];
     axis->spec.shape.n = cr_keyed_merger_elements(m->merger);
     axis->empty_next = axis->spec.shape.outer; /* of no elements, too, the answers are made here */
     m->bytes = cr_keyed_merger_end(m->merger, &m->length);
-    free_parts(m);
+}
+
+/* All parts are back: what is left of them. */
+static cr_status begin_answers(cr_merging *m, bool *more, cr_error *error) {
+    cr_job_axis *axis = m->job->axis;
+    uint32_t ops[CR_AXIS_MAX_OPS];
     if (cr_job_axis_packs(axis)) {
         axis->packed = m->bytes;
         axis->packed_bytes = m->length;
@@ -92,10 +118,13 @@ cr_status cr_merging_step(cr_merging *m, cr_queue *queue, bool *more, cr_error *
     bool over;
     *more = false;
     if (m->finisher) return finish(m, queue, more, error);
-    cr_status status = CR_OK;
-    if (!m->merger) status = cr_keyed_merger_new(m->parts, m->count, &m->merger, &which, error);
-    if (status == CR_OK) status = cr_keyed_merger_step(m->merger, STEP_CELLS, &over, &which, error);
+    if (m->bytes) {
+        *more = cr_merging_empty_step(m);
+        return *more ? CR_OK : begin_answers(m, more, error);
+    }
+    const cr_status status = cr_keyed_merger_step(m->merger, STEP_CELLS, &over, &which, error);
     if (status != CR_OK) return status;
-    *more = !over;
-    return over ? merged(m, more, error) : CR_OK;
+    *more = true;
+    if (over) merged(m);
+    return CR_OK;
 }

@@ -84,14 +84,14 @@ cr_status cr_keyed_alike(const cr_keyed *a, const cr_keyed *b, cr_error *error);
 /* Merges count partials, at least one. *which: the one that an error is of. *out is the caller's. */
 cr_status cr_keyed_merge(const cr_keyed_bytes *parts, size_t count, uint8_t **out, uint64_t *length, size_t *which,
                          cr_error *error);
-/* The same in steps (keyed_merge.c). The parts stay the caller's, and where they are until the end. */
+/* The same in steps (keyed_merge.c). The parts, and their list, stay the caller's, and where they are until the end. */
 typedef struct cr_keyed_merger cr_keyed_merger;
-cr_status cr_keyed_merger_new(const cr_keyed_bytes *parts, size_t count, cr_keyed_merger **merger, size_t *which,
-                              cr_error *error);
+cr_status cr_keyed_merger_new(const cr_keyed_bytes *parts, size_t count, cr_keyed_merger **merger, cr_error *error);
 /* Bytes that a merger of so many parts takes, beside them and what it makes of them; UINT64_MAX: more than there are. */
 uint64_t cr_keyed_merger_bytes(uint64_t parts);
-/* Merges so many cells more. *over: those were the last. */
-cr_status cr_keyed_merger_step(cr_keyed_merger *merger, uint64_t cells, bool *over, size_t *which, cr_error *error);
+/* So many steps more: to open a part is one, and to take a cell of a part is one, however many parts have that cell. *over: those were the
+ * last. */
+cr_status cr_keyed_merger_step(cr_keyed_merger *merger, uint64_t steps, bool *over, size_t *which, cr_error *error);
 /* Elements in the cells that were merged, 2^63 − 1 at most. */
 uint64_t cr_keyed_merger_elements(const cr_keyed_merger *merger);
 /* Behind the last step: the bytes, which are the caller's from now on. */

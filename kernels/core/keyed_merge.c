@@ -13,8 +13,14 @@ typedef struct part {
 
 struct cr_keyed_merger {
     cr_keyed_writer w;
+    const cr_keyed_bytes *from; /* count parts, of which opened are read */
+    size_t count, opened;
+    cr_keyed of;    /* as the first */
+    uint64_t cells; /* of all, which the parts' bytes bound, so that no sum of them wraps */
     uint64_t elements;
-    size_t left; /* parts that have a cell: a heap, the next of all first */
+    size_t left;         /* parts that have a cell: a heap, the next of all first */
+    cr_keyed_cell first; /* of the cell that is being merged, into sum; no share: there is none */
+    bool alone;          /* it is of one part so far */
     cr_share sum, more;
     part parts[];
 };
@@ -48,65 +54,66 @@ uint64_t cr_keyed_merger_bytes(uint64_t parts) {
     return parts > (UINT64_MAX - own) / sizeof(part) ? UINT64_MAX : own + parts * sizeof(part);
 }
 
-cr_status cr_keyed_merger_new(const cr_keyed_bytes *parts, size_t count, cr_keyed_merger **merger, size_t *which,
-                              cr_error *error) {
+/* The next part. */
+static cr_status open_part(cr_keyed_merger *m, size_t *which, cr_error *error) {
+    part *p = &m->parts[m->left];
+    p->number = *which = m->opened;
+    cr_status status = cr_keyed_open(&p->r, m->from[m->opened].data, m->from[m->opened].length, error);
+    if (status == CR_OK && m->opened == 0) m->of = p->r.of;
+    if (status == CR_OK) status = cr_keyed_alike(&m->of, &p->r.of, error);
+    if (status == CR_OK) status = cr_keyed_next(&p->r, &p->next, error);
+    if (status != CR_OK) return status;
+    m->cells += p->r.of.cells;
+    m->left += p->next.share != NULL;
+    m->opened++;
+    if (m->opened < m->count) return CR_OK;
+    for (size_t i = m->left; i-- > 0;) sink(m, i);
+    return cr_keyed_begin(&m->w, &m->of, m->cells, error);
+}
+
+cr_status cr_keyed_merger_new(const cr_keyed_bytes *parts, size_t count, cr_keyed_merger **merger, cr_error *error) {
     const uint64_t bytes = cr_keyed_merger_bytes(count);
-    cr_keyed_merger *m = bytes <= SIZE_MAX - 1 ? malloc((size_t)bytes) : NULL;
-    cr_keyed of;
-    cr_status status = CR_OK;
-    *merger = NULL;
-    *which = 0;
+    cr_keyed_merger *m = *merger = bytes <= SIZE_MAX - 1 ? malloc((size_t)bytes) : NULL;
     if (m == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
     m->w.bytes = NULL;
-    m->left = 0;
-    m->elements = 0;
-    uint64_t cells = 0; /* which the parts' bytes bound, so that no sum of them wraps */
-    for (*which = 0; *which < count && status == CR_OK; ++*which) {
-        part *p = &m->parts[m->left];
-        p->number = *which;
-        status = cr_keyed_open(&p->r, parts[*which].data, parts[*which].length, error);
-        if (status == CR_OK && *which == 0) of = p->r.of;
-        if (status == CR_OK) status = cr_keyed_alike(&of, &p->r.of, error);
-        if (status == CR_OK) status = cr_keyed_next(&p->r, &p->next, error);
-        if (status != CR_OK) break;
-        cells += p->r.of.cells;
-        m->left += p->next.share != NULL;
-    }
-    if (status == CR_OK) status = cr_keyed_begin(&m->w, &of, cells, error);
-    if (status != CR_OK) {
-        free(m);
-        return status;
-    }
-    for (size_t i = m->left; i-- > 0;) sink(m, i);
-    *merger = m;
+    m->from = parts;
+    m->count = count;
+    m->opened = m->left = 0;
+    m->cells = m->elements = 0;
+    m->first = (cr_keyed_cell){0, 0, NULL};
     return CR_OK;
 }
 
-/* The next cell, of all parts that have it. */
-static cr_status merge_cell(cr_keyed_merger *m, size_t *which, cr_error *error) {
-    const cr_keyed_cell first = m->parts[0].next;
-    bool alone = true;
+/* The first part's cell, which is the next of all, or one more of that cell. */
+static cr_status take_cell(cr_keyed_merger *m, size_t *which, cr_error *error) {
+    const cr_keyed_cell cell = m->parts[0].next;
     *which = m->parts[0].number;
-    cr_status status = cr_keyed_share(&m->w.of, &first, &m->sum, error);
-    if (status == CR_OK) status = advance(m, error);
-    while (status == CR_OK && m->left != 0 && m->parts[0].next.number == first.number) {
-        alone = false;
-        *which = m->parts[0].number;
-        status = cr_keyed_share(&m->w.of, &m->parts[0].next, &m->more, error);
-        if (status == CR_OK) status = cr_share_merge(&m->sum, &m->more, error);
-        if (status == CR_OK) status = advance(m, error);
-    }
-    if (status != CR_OK) return status;
-    const uint64_t n = m->sum.partial.n;
-    m->elements = n <= INT64_MAX - m->elements ? m->elements + n : INT64_MAX;
-    return alone ? cr_keyed_put_bytes(&m->w, first.number, first.share, first.bytes, error)
-                 : cr_keyed_put(&m->w, first.number, &m->sum, error);
+    m->alone = m->first.share == NULL;
+    cr_status status = cr_keyed_share(&m->of, &cell, m->alone ? &m->sum : &m->more, error);
+    if (status == CR_OK && !m->alone) status = cr_share_merge(&m->sum, &m->more, error);
+    if (m->alone) m->first = cell;
+    return status == CR_OK ? advance(m, error) : status;
 }
 
-cr_status cr_keyed_merger_step(cr_keyed_merger *m, uint64_t cells, bool *over, size_t *which, cr_error *error) {
+/* All parts that have the cell were taken. */
+static cr_status end_cell(cr_keyed_merger *m, cr_error *error) {
+    const cr_keyed_cell cell = m->first;
+    const uint64_t n = m->sum.partial.n;
+    m->elements = n <= INT64_MAX - m->elements ? m->elements + n : INT64_MAX;
+    m->first.share = NULL;
+    return m->alone ? cr_keyed_put_bytes(&m->w, cell.number, cell.share, cell.bytes, error)
+                    : cr_keyed_put(&m->w, cell.number, &m->sum, error);
+}
+
+cr_status cr_keyed_merger_step(cr_keyed_merger *m, uint64_t steps, bool *over, size_t *which, cr_error *error) {
     cr_status status = CR_OK;
-    for (; cells != 0 && m->left != 0 && status == CR_OK; cells--) status = merge_cell(m, which, error);
-    *over = m->left == 0;
+    for (; steps != 0 && m->opened < m->count && status == CR_OK; steps--) status = open_part(m, which, error);
+    for (; steps != 0 && m->left != 0 && status == CR_OK; steps--) {
+        status = take_cell(m, which, error);
+        if (status == CR_OK && (m->left == 0 || m->parts[0].next.number != m->first.number))
+            status = end_cell(m, error);
+    }
+    *over = m->opened == m->count && m->left == 0;
     return status;
 }
 
@@ -124,7 +131,8 @@ cr_status cr_keyed_merge(const cr_keyed_bytes *parts, size_t count, uint8_t **ou
     cr_keyed_merger *m;
     bool over;
     *out = NULL;
-    cr_status status = cr_keyed_merger_new(parts, count, &m, which, error);
+    *which = 0;
+    cr_status status = cr_keyed_merger_new(parts, count, &m, error);
     if (status == CR_OK) status = cr_keyed_merger_step(m, UINT64_MAX, &over, which, error);
     if (status == CR_OK) *out = cr_keyed_merger_end(m, length);
     cr_keyed_merger_free(m);

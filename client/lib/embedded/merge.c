@@ -83,7 +83,6 @@ static cr_status merge_records(cr_local_merge *m, bool *more, cr_error *error) {
 
 static cr_status begin_keyed(cr_local_merge *m, cr_error *error) {
     cured_call *call = m->call;
-    size_t which;
     cr_keyed_reader first;
     cr_ask ask = cr_local_ask(call);
     ask.dtype = (cr_dtype)call->input_dtype;
@@ -93,7 +92,7 @@ static cr_status begin_keyed(cr_local_merge *m, cr_error *error) {
     if (status == CR_OK) status = cr_keyed_answers(&first.of, ask.ops, ask.op_count, error);
     if (status != CR_OK) return status;
     m->of = first.of;
-    return cr_keyed_merger_new(m->parts, m->count, &m->merger, &which, error);
+    return cr_keyed_merger_new(m->parts, m->count, &m->merger, error);
 }
 
 /* All parts are one. */

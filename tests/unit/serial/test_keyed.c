@@ -168,6 +168,34 @@ START_TEST(refuses_empty_cells) {
 }
 END_TEST
 
+/* However many parts have one cell, a step merges as many cells of parts as it is told: a daemon's thread does no more at once. */
+START_TEST(a_step_is_short) {
+    enum { PARTS = 1000, STEP = 10 };
+    const cr_keyed_bytes one = part_of(x, key, 1);
+    cr_keyed_bytes *parts = malloc(PARTS * sizeof *parts);
+    for (int i = 0; i < PARTS; i++) parts[i] = one;
+    cr_keyed_merger *m;
+    uint8_t *at_once;
+    uint64_t length, bytes;
+    size_t which;
+    bool over = false;
+    int steps = 0;
+    ck_assert_int_eq(cr_keyed_merger_new(parts, PARTS, &m, &error), CR_OK);
+    for (; !over; steps++) ck_assert_int_eq(cr_keyed_merger_step(m, STEP, &over, &which, &error), CR_OK);
+    ck_assert_int_eq(steps, 2 * PARTS / STEP); /* each part is opened, and has one cell */
+    ck_assert_uint_eq(cr_keyed_merger_elements(m), PARTS);
+    uint8_t *merged = cr_keyed_merger_end(m, &length);
+    ck_assert_int_eq(cr_keyed_merge(parts, PARTS, &at_once, &bytes, &which, &error), CR_OK);
+    ck_assert_uint_eq(length, bytes);
+    ck_assert_mem_eq(merged, at_once, length);
+    cr_keyed_merger_free(m);
+    free(merged);
+    free(at_once);
+    free(parts);
+    free((void *)(uintptr_t)one.data);
+}
+END_TEST
+
 /* A copy is made while it grows: both are at most what so many elements make, and the room for one share. */
 START_TEST(grows_no_further_than_is_said) {
     static const double elements[] = {-1.7976931348623157e308, 1e150, 1e-10,
@@ -276,6 +304,7 @@ CR_CHECK_MAIN("serial/keyed") {
     tcase_add_test(tc, no_longer_than_is_said);
     tcase_add_test(tc, grows_no_further_than_is_said);
     tcase_add_test(tc, merges_grow_no_further);
+    tcase_add_test(tc, a_step_is_short);
     tcase_add_test(tc, golden);
     tcase_add_test(tc, answers);
     tcase_add_loop_test(tc, refuses, 0, REFUSALS);
