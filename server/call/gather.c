@@ -29,12 +29,14 @@ struct cr_gather {
     uint32_t length; /* of the partial that is coming; 0: not known */
     uint8_t *record; /* it, once its head is there */
     uint64_t used;
+    cr_held kept; /* by a job, where the call ends before END */
     /* Behind END: */
     cr_file_task task;
     cr_files *files;
     cr_queue *queue;
-    cr_job *job; /* NULL: the call is over, and all of it is given back */
+    cr_job *job;
     cr_merging *merging;
+    bool over; /* it takes no more steps */
 };
 
 cr_gather *cr_gather_new(void) { return calloc(1, sizeof(cr_gather)); }
@@ -171,7 +173,7 @@ cr_status cr_gather_filled(cr_call *call, size_t bytes, cr_error *error) {
 /* ---- The end ---- */
 
 static void free_all(cr_gather *g) {
-    for (size_t i = 0; i < g->count; i++) free((void *)(uintptr_t)g->parts[i].data);
+    while (cr_merging_free_parts(g->parts, &g->count)) continue;
     free(g->parts);
     free(g->record);
     free(g);
@@ -182,17 +184,14 @@ static void run(cr_file_task *task) {
     cr_gather *g = cr_container(task, cr_gather, task);
     cr_error error;
     bool more = false;
-    if (!g->job) {
-        free_all(g);
-        return;
-    }
-    if (!cr_queue_stopped(g->queue, g->job)) {
+    if (!g->over && !cr_queue_stopped(g->queue, g->job)) {
         if (cr_merging_step(g->merging, g->queue, &more, &error) != CR_OK) {
             cr_queue_stop(g->queue, g->job, &error);
             more = false;
         }
     }
-    if (more) {
+    g->over = !more;
+    if (more || cr_merging_empty_step(g->merging)) {
         cr_files_submit(g->files, task, task->pool);
         return;
     }
@@ -253,12 +252,34 @@ cr_status cr_gather_end(cr_call *call, cr_error *error) {
     return CR_OK;
 }
 
+/* ---- An end before END ---- */
+
+static bool empty(cr_held *held) {
+    cr_gather *g = cr_container(held, cr_gather, kept);
+    if (cr_merging_free_parts(g->parts, &g->count)) return true;
+    held->left = 0;
+    return false;
+}
+
+static void job_lets_go(cr_held *held) { free_all(cr_container(held, cr_gather, kept)); }
+
+/* The parts stay with a job, which gives them back as jobs give back what they read. Before END there is none: one is made that does no
+ * more. */
 void cr_gather_drop(cr_call *call) {
     cr_gather *g = call->gather;
+    cr_job *job = call->job;
     call->gather = NULL;
     if (!g) return;
-    if (g->bytes >= CR_BULK_BYTES && call->calls->files)
-        submit(call, g);
-    else
+    if (g->record) g->parts[g->count++] = (cr_keyed_bytes){g->record, g->length}; /* there is room for it */
+    g->record = NULL;
+    if (!job) job = cr_job_new(call->dtype, call->families);
+    if (!job) {
         free_all(g);
+        return;
+    }
+    job->user = call->peer->owner;
+    job->client = call->peer->client;
+    g->kept = (cr_held){.next = job->held, .release = job_lets_go, .empty = empty, .left = g->bytes};
+    job->held = &g->kept;
+    call->job = job;
 }

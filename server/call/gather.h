@@ -3,7 +3,8 @@
  *
  *   call->gather ──END──▶ a task and the job's ──the last step──▶ unholds the job, whose answers go as all along an axis do
  *
- * Thread: the loop's; the steps: files threads'. Owner: the call, until END; then the task. */
+ * Thread: the loop's; the steps: files threads'. Owner: the call, until END; then the task. Of a call that ends before, a job that gives
+ * the partials back (shed.h). */
 #ifndef CURED_SERVER_CALL_GATHER_H
 #define CURED_SERVER_CALL_GATHER_H
 
@@ -21,7 +22,7 @@ cr_status cr_gather_filled(cr_call *call, size_t bytes, cr_error *error);
 cr_status cr_gather_end(cr_call *call, cr_error *error);
 /* Cells of each op's answers, of the partials that came. */
 uint64_t cr_gather_cells(const cr_gather *gather);
-/* The call ends before. */
+/* The call ends before, and has a job then, which holds the partials, and which it leaves. */
 void cr_gather_drop(cr_call *call);
 
 #endif

@@ -1,5 +1,6 @@
-/* Large masks go back on threads for files, and are counted until they are back: while those threads stand still, a call neither answers
+/* Large masks, and partials by key, go back on threads for files, and are counted until they are back: while those threads stand still, a call neither answers
  * nor gives back what it was admitted with. */
+#include <endian.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,46 @@ START_TEST(a_mask_without_a_job_goes_back_too) {
 }
 END_TEST
 
+/* A merge of partials by key, of which one came, and of another the head (_i: and it is the only one). */
+static void begin_merge(client *c, bool only) {
+    uint8_t payload[256], record[4 + 32] = {[4] = 'C', 'K', 1, CR_U8};
+    const uint32_t families = htole32(CR_FAM_COUNTS), whole = htole32(32), large = htole32(N);
+    cr_wire_call call = {.kind = CR_CALL_MERGE};
+    call.reduce.op_count = 1;
+    call.reduce.ops[0] = CR_OP_COUNT;
+    call.reduce.keyed = true;
+    record[4 + 8] = record[4 + 16] = 1; /* a group of a column, and no cell */
+    memcpy(record + 8, &families, 4);
+    queue_frame(c, CR_FRAME_CALL, 0, 1, payload, cr_wire_pack_call(&call, payload, sizeof payload));
+    memcpy(record, &whole, 4);
+    if (!only) queue_frame(c, CR_FRAME_DATA, 0, 1, record, sizeof record);
+    memcpy(record, &large, 4);
+    queue_frame(c, CR_FRAME_DATA, 0, 1, record, sizeof record);
+}
+
+/* The call ends before END, cancelled or (_i & 2) with its client. */
+START_TEST(partials_are_held_until_they_are_back) {
+    client *c = new_client();
+    stop_files();
+    begin_merge(c, _i & 1);
+    while (held() < N || c->out_off < c->out_len) step(c, SIZE_MAX, SIZE_MAX);
+    const uint64_t before = held();
+    if (_i & 2) {
+        free_client(c);
+        while (metric_now(CR_M_calls)) turn();
+    } else {
+        queue_frame(c, CR_FRAME_CANCEL, 0, 1, NULL, 0);
+        finish(c, 1);
+        ck_assert_uint_eq(c->status[1], CR_CANCELLED);
+    }
+    ck_assert_uint_eq(held(), before);
+    ck_assert_uint_eq(freed(), 0);
+    go();
+    wait_until_back();
+    if (!(_i & 2)) free_client(c);
+}
+END_TEST
+
 /* The daemon ends while masks wait: teardown fails unless all is given back. */
 START_TEST(the_end_waits_for_them) {
     client *c = new_client(), *other = new_client();
@@ -153,5 +194,6 @@ CR_CHECK_MAIN("server/shed") {
     tcase_add_test(tc, an_answer_waits_until_the_mask_is_back);
     tcase_add_loop_test(tc, who_ends_meanwhile_holds_it_until_then, 0, 2);
     tcase_add_loop_test(tc, a_mask_without_a_job_goes_back_too, 0, 2);
+    tcase_add_loop_test(tc, partials_are_held_until_they_are_back, 0, 4);
     tcase_add_test(tc, the_end_waits_for_them);
 }
