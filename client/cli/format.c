@@ -42,7 +42,7 @@ static const struct mark {
     {{"a partial", ".crp.", "see cured-client merge"}, 3, 0, "CP\1"},
     {{"a partial", ".crp.", "see cured-client merge"}, 3, 0, "CK\1"},
 };
-static const format text = {"text", ".txt.csv.tsv.json.dat.log.", "cured-client --text reads a column of it"};
+static const format text = {"text", ".txt.csv.tsv.json.dat.log.", "give --text, and cured-client reads a column of it"};
 
 enum {
     FEWEST_PRINTED = 24, /* bytes of text, spaces among them: six floats hardly ever look so */

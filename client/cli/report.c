@@ -98,6 +98,20 @@ static const char *start_of_a_daemon(void) {
                : "export CURED_CONNECT=unix:$HOME/cured.sock; cured --listen $CURED_CONNECT";
 }
 
+static bool begins(const char *word, const char *with) { return strncmp(word, with, strlen(with)) == 0; }
+
+/* Nobody answers at the address that was given. The daemon takes no path without "unix:", and says of TLS elsewhere. */
+static int nobody_there(const char *where, const cured_error *error) {
+    if (begins(where, "tls:"))
+        return cli_fail(EXIT_CONNECT,
+                        "%s (start a daemon that listens there: cured --listen tcp:%s --tls-certificate FILE "
+                        "--tls-key FILE, see docs/SECURITY.md; cured-client doctor says more)",
+                        error->text, where + strlen("tls:"));
+    const bool path = !begins(where, "unix:") && !begins(where, "tcp:");
+    return cli_fail(EXIT_CONNECT, "%s (start a daemon: cured --listen %s%s &; cured-client doctor says more)",
+                    error->text, path ? "unix:" : "", where);
+}
+
 /* What is wrong and what to do about it, on one line. */
 static int connect_failed(const cli_options *o, const cured_error *error) {
     const char *where = o->connect != NULL ? o->connect : getenv("CURED_CONNECT");
@@ -113,8 +127,9 @@ static int connect_failed(const cli_options *o, const cured_error *error) {
                             "USER and a new login; cured-client doctor says more)",
                             error->text);
         default:
-            return cli_fail(EXIT_CONNECT, "%s (start a daemon: %s%s &; cured-client doctor says more)", error->text,
-                            given ? "cured --listen " : start_of_a_daemon(), given ? where : "");
+            if (given) return nobody_there(where, error);
+            return cli_fail(EXIT_CONNECT, "%s (start a daemon: %s &; cured-client doctor says more)", error->text,
+                            start_of_a_daemon());
     }
 }
 

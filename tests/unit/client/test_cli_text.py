@@ -202,7 +202,7 @@ class Text(CliTest):
         self.fails(66, "cannot open", "sum", os.path.join(self.dir, "s", "a.txt"), "--text")
         self.fails(66, "No such file", "sum", a + "x", "--text")
         self.fails(65, "is a gzip file, not text: unpack it first", "sum", "--text", self.write("a.gz", b"\x1f\x8b\x08\0\0\0"))
-        self.fails(65, "cured-client --text reads a column", "sum", self.write("n.csv", b"1\n2\n3\n4\n5\n6\n7\n8\n9\n"))
+        self.fails(65, "give --text, and cured-client reads a column", "sum", self.write("n.csv", b"1\n2\n3\n4\n5\n6\n7\n8\n9\n"))
         error = json.loads(self.run_static("sum", "--text", "--json", self.write("bad.txt", b"1\n2\nx\n"), "--connect", "embedded:").out)
         self.assertEqual(65, error["exit"])
         self.assertIn("bad.txt: line 3: 'x' is no number", error["error"])

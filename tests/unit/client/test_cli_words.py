@@ -71,6 +71,17 @@ class Words(CliTest):
             self.assertEqual(64, result.code, result)
             self.assertIn("begins with none of unix:, tcp:, tls:", result.err)
 
+    def test_where_nobody_listens(self):
+        """What is advised is what a daemon takes."""
+        for address, listens in (("nowhere", "unix:nowhere &"), ("unix:nowhere", "unix:nowhere &"), ("tcp:127.0.0.1:1", "tcp:127.0.0.1:1 &"),
+                                 ("tls:127.0.0.1:1", "tcp:127.0.0.1:1 --tls-certificate FILE --tls-key FILE,")):
+            result = self.run_static("ping", "--connect", address)
+            self.assertEqual(69, result.code, result)
+            self.assertIn("cured --listen " + listens, result.err)
+
+    def test_a_file_is_no_command(self):
+        self.assertIn("is no command but a file", self.fails(64, "cured-client describe FILE", self.raw).err)
+
     def test_a_file_that_looks_like_an_option(self):
         self.write("-x.bin", struct.pack("<2f", 1, 2))
         self.fails(64, "./-x.bin", "sum", "-x.bin")
