@@ -195,6 +195,12 @@ bool cr_py_answer_room(cr_py_request *r) {
     memset(r->results, 0, sizeof r->results[0] * r->op_count);
     memset(r->lacking, 0, sizeof r->lacking[0] * r->op_count);
     r->has_results = true;
+    for (size_t i = 0; i < r->op_count; i++) {
+        cr_error error;
+        if (cr_op_supports((cr_op)r->ops[i], (cr_dtype)r->input.dtype, &error) == CR_OK) continue;
+        PyErr_SetString(PyExc_ValueError, error.text); /* as without an axis */
+        return false;
+    }
     if (r->out != NULL && !cr_py_out_places(r, ndim, shape)) return false;
     for (size_t i = 0; i < r->op_count; i++) {
         cured_dtype dtype = cured_axis_dtype(r->ops[i], r->input.dtype, r->options.result_dtype);

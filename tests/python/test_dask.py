@@ -87,6 +87,8 @@ class Dask(Case):
 
     def test_nothing_and_nan_alone(self):
         self.check(numpy.zeros((0, 3)), ["sum", "count", "any", "min", "argmin"], (1, 2))
+        for shape in ((0, 3), (7, 0), (2, 0, 5)):
+            self.check(numpy.zeros(shape), ["prod", "sum"], (1,) * len(shape))
         self.check(numpy.full((40,), numpy.nan), ["min", "argmax", "argmin"], (7,))
         self.check(numpy.full((40,), numpy.nan), ["min", "argmax"], (7,), nan="skip")
         self.check(numpy.float64(3.5).reshape(()), ["sum", "argmax"], ())
@@ -156,6 +158,9 @@ class Dask(Case):
                 got.min.compute(scheduler="synchronous")
             with self.assertRaisesRegex(TypeError, "prod of floats needs the place"):
                 cured.dask.reduce(x, "prod")
+            for axis in (None, 0, (0, 1)):
+                with self.assertRaisesRegex(ValueError, "digest is of all bytes, and takes no mask"):
+                    cured.dask.reduce(x, "digest,sum", axis=axis)
         blocks = x.map_blocks(numpy.asarray).map_blocks(numpy.ma.masked_greater, 5, meta=numpy.empty((0, 0)))  # nobody knows before
         self.assertEqual(cured.sum(numpy.ma.masked_greater(a.data, 5)), cured.dask.reduce(blocks, "sum").compute(scheduler="synchronous").sum)
 

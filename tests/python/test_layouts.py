@@ -204,6 +204,12 @@ class AxisRules(Case):
     def test_whole_with_keepdims(self):
         self.assert_arrays(cured.sum(numpy.ones((2, 3), "i2"), keepdims=True), numpy.array([[6]]))
 
+    def test_ops_that_a_type_has_not(self):
+        """As of the whole array, whatever the answers are for."""
+        for how in ({}, {"axis": 0}, {"keys": numpy.zeros(3, int)}, {"offsets": [0, 3]}):
+            with self.assertRaisesRegex(ValueError, "^op bit_or has no meaning for dtype f32$"):
+                cured.reduce(numpy.ones(3, "f4"), ["sum", "bit_or"], **how)
+
     def test_bad_axes(self):
         a = numpy.zeros((2, 3))
         for axis in (2, -3, (0, 0), (0, -2), (5,)):

@@ -142,12 +142,10 @@ def _folded(x, ops, nan, options, split_every, address):
     rest = [op for op in ops if op not in indices]
     ordered = [op for op in rest if _is_ordered(op, x.dtype.name)]
     product = bool(ordered) and ordered != ["digest"]  # which blocks have, too
-    if ordered and _misses(x):
-        if "digest" in ordered:  # its refusal is that of other arrays
-            cured.digest(numpy.ma.masked_array(numpy.ones(1, x.dtype), [False]))
+    if product and _misses(x):
         raise TypeError(_NO_PRODUCT)
     if product:  # its tree is fixed by the place of every element
-        x = x.reshape(-1)
+        x = x.reshape(-1) if x.size else dask.array.zeros(0, x.dtype)  # Dask reshapes not everything that is empty
         x = x.rechunk(-(-max(1, *x.chunks[0]) // _BLOCK) * _BLOCK)
     starts = [[0, *itertools.accumulate(sizes[:-1])] for sizes in x.chunks]
     start, merge = dask.delayed(_start, pure=True), dask.delayed(merge_states, pure=True)
@@ -418,6 +416,8 @@ def reduce(x, ops, axis=None, *, keepdims=False, dtype=None, ddof=0, nan="propag
     if groups is not None or drop:
         raise TypeError("%s: only with keys" % ("drop" if groups is None else "groups"))
     types = _types(x, ops, options)
+    if "digest" in ops and _misses(x):  # its refusal is that of other arrays
+        cured.digest(numpy.ma.masked_array(numpy.ones(1, x.dtype), [False]))
     if axis is not None:
         return _along(x, ops, axis, keepdims, types, options, address)
     result = _whole(x, ops, nan, options, split_every, address)
