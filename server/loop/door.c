@@ -31,14 +31,28 @@ void cr_arrived_leave(cr_calls *calls, cr_peer *peer, bool refused) {
     cr_admit_leave(&calls->admission, peer);
 }
 
+/* More than may wait for silent file systems. */
+static bool too_many_foreign(const cr_calls *calls, const cr_peer *peer) {
+    return cr_files_foreign_tasks(calls->files, peer->owner) > calls->admission.most[CR_USE_descriptors];
+}
+
+/* Closes of which it is not known yet whether they are foreign are not held against anybody before they are a quarter of the table. */
+static bool too_many_closing(const cr_calls *calls, const cr_peer *peer) {
+    return cr_files_closing(calls->files, peer->owner) > 4 * calls->admission.most[CR_USE_descriptors];
+}
+
+static bool many_tasks(const cr_calls *calls) {
+    return cr_metric_get(file_tasks) > calls->admission.most[CR_USE_descriptors];
+}
+
 void cr_arrived_room(cr_calls *calls, const cr_peer *peer, struct msghdr *message, cr_control *room) {
-    const uint64_t most = calls->admission.most[CR_USE_descriptors];
-    /* Closes of which it is not known yet are not held against anybody before they are a quarter of the table. */
-    if (cr_metric_get(file_tasks) > most && (cr_files_foreign_tasks(calls->files, peer->owner) > most ||
-                                             cr_files_closing(calls->files, peer->owner) > 4 * most))
-        return;
+    if (many_tasks(calls) && (too_many_foreign(calls, peer) || too_many_closing(calls, peer))) return;
     message->msg_control = room->bytes;
     message->msg_controllen = sizeof room->bytes;
+}
+
+bool cr_arrived_behind(const cr_calls *calls, const cr_peer *peer) {
+    return many_tasks(calls) && too_many_closing(calls, peer) && !too_many_foreign(calls, peer);
 }
 
 void cr_arrived_drop(cr_calls *calls, const cr_peer *peer, struct msghdr *message) {

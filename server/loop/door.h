@@ -46,6 +46,9 @@ void cr_arrived_leave(cr_calls *calls, cr_peer *peer, bool refused);
  * that do not answer, to be closed or read, that they could fill the daemon's table: Linux then keeps what comes and says
  * MSG_CTRUNC. */
 void cr_arrived_room(cr_calls *calls, const cr_peer *peer, struct msghdr *message, cr_control *room);
+/* Whether so many closes of the user's descriptors wait for a files thread that the next message has to wait, too. No file system keeps
+ * them: they are over soon. */
+bool cr_arrived_behind(const cr_calls *calls, const cr_peer *peer);
 /* Closes the descriptors that came with a message of peer's, on a files thread, because even that may block. */
 void cr_arrived_drop(cr_calls *calls, const cr_peer *peer, struct msghdr *message);
 /* One read, as cr_socket_read, of a connection that may not pass descriptors: those that came are closed as above. *passed: some did. */

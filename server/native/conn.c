@@ -26,6 +26,7 @@ enum {
     STEP_BYTES = 32 * 1024,     /* waited for in multiples of these */
     SEALED_BYTES = 32 * 1024,   /* more than TLS holds of a record that is not whole */
     HUSH_MS = 10,               /* an upload that brings nothing for so long is read to what there is */
+    CLOSES_MS = 2,              /* closes that are behind are looked at again after so long */
 };
 
 static void free_if_over(cr_conn *conn) {
@@ -46,7 +47,9 @@ size_t cr_conn_backlog(const cr_conn *conn) { return conn->out.len - conn->out.o
 
 static bool out_pending(const cr_conn *conn) { return cr_conn_backlog(conn) > 0 || cr_socket_unsent(&conn->socket); }
 
-static bool reading(const cr_conn *conn) { return !conn->waits_for_room && cr_conn_backlog(conn) < CR_BACKLOG_BYTES; }
+static bool reading(const cr_conn *conn) {
+    return !conn->waits_for_room && !conn->waits_for_closes && cr_conn_backlog(conn) < CR_BACKLOG_BYTES;
+}
 
 bool cr_conn_full(const cr_conn *conn) {
     return cr_conn_backlog(conn) >= CR_BACKLOG_BYTES || conn->answered >= CR_GO_ANSWERS;
@@ -119,7 +122,11 @@ static void on_timer(cr_timer *timer) {
     cr_conn *conn = cr_container(timer, cr_conn, timer);
     cr_error error;
     uint64_t stall = conn->native->calls->config->stall_timeout_ms, now = cr_now_ms();
-    if (conn->socket.waits_for) {
+    if (conn->waits_for_closes) {
+        conn->waits_for_closes = false;
+        conn->last_progress_ms = now; /* its client could not go on */
+        wait_for_turn(conn);
+    } else if (conn->socket.waits_for) {
         if (now - conn->last_progress_ms >= HUSH_MS) {
             conn->pace = 0;
             cr_socket_wait_for(&conn->socket, 0);
@@ -244,7 +251,7 @@ bool cr_conn_fail(cr_conn *conn, const cr_error *error) {
     cr_metric_add(connections_ended, 1);
     conn->state = CR_CONN_LINGERING;
     conn->payload_left = conn->stash.len = conn->stash.off = 0;
-    conn->paused = false;
+    conn->paused = conn->waits_for_closes = false;
     drop_calls(conn);
     cr_reply_status(conn, 0, error);
     cr_timer_set(&conn->native->calls->timers, &conn->timer, cr_now_ms() + CR_LINGER_MS);
@@ -318,6 +325,12 @@ void cr_conn_flush(cr_conn *conn) {
     if (!out_pending(conn) && conn->state == CR_CONN_LINGERING) cr_socket_end(&conn->socket);
     watch_stall(conn);
     update_events(conn);
+}
+
+bool cr_conn_wait_for_closes(cr_conn *conn) {
+    if (!cr_timer_set(&conn->native->calls->timers, &conn->timer, cr_now_ms() + CLOSES_MS)) return false;
+    conn->waits_for_closes = conn->readable = true;
+    return true;
 }
 
 void cr_conn_park_descriptor(cr_conn *conn, int descriptor) {

@@ -56,15 +56,16 @@ typedef struct cr_conn {
     uint32_t pace;    /* how many bytes of an upload the next read may wait for */
     uint64_t parked;  /* where descriptors wait for their frames: when that began, as native->parked counts */
 
-    bool readable, gone; /* as poll said last */
-    bool crowded;        /* poll does not watch it: see crowd.h */
-    bool ended;          /* of one in the crowd: the client sends nothing more */
-    bool alone;          /* no other connection went since it went last */
-    bool waits_for_room; /* for the bytes of payload_stream */
-    bool paused;         /* stash holds whole frames: taken on before anything else is read */
-    bool wants_token;    /* its client must show one in HELLO */
-    bool refused;        /* not admitted: it only says why */
-    bool broken;         /* no memory for a reply: closed at the end of the turn */
+    bool readable, gone;   /* as poll said last */
+    bool crowded;          /* poll does not watch it: see crowd.h */
+    bool ended;            /* of one in the crowd: the client sends nothing more */
+    bool alone;            /* no other connection went since it went last */
+    bool waits_for_room;   /* for the bytes of payload_stream */
+    bool waits_for_closes; /* of descriptors that it passed before */
+    bool paused;           /* stash holds whole frames: taken on before anything else is read */
+    bool wants_token;      /* its client must show one in HELLO */
+    bool refused;          /* not admitted: it only says why */
+    bool broken;           /* no memory for a reply: closed at the end of the turn */
 } cr_conn;
 
 /* See cr_door. */
@@ -92,6 +93,8 @@ void cr_conn_send_early(cr_conn *conn);
 void cr_conn_flush(cr_conn *conn);
 /* The bytes that this connection waits with can be taken. */
 void cr_conn_has_room(cr_conn *conn);
+/* Reads nothing for a moment, because closes are behind (cr_arrived_behind). False: there is no memory for that. */
+bool cr_conn_wait_for_closes(cr_conn *conn);
 /* Keeps a passed descriptor until its frame takes it: at most CR_CONN_MAX_DESCRIPTORS. */
 void cr_conn_park_descriptor(cr_conn *conn, int descriptor);
 /* Of all connections (user: of that user's, NULL: all) the one with most descriptors that wait so; of several, the one that has had some for longest. NULL: none

@@ -397,11 +397,18 @@ static bool may_have_left(const cr_conn *conn, const struct msghdr *message, ssi
     return conn->ended || (size_t)n == room || message->msg_controllen || message->msg_flags & MSG_CTRUNC;
 }
 
+/* Whether what the client passes next has to wait, because descriptors of its refused calls are not closed yet. */
+static bool must_wait(cr_conn *conn) {
+    return conn->passes_descriptors && conn->state == CR_CONN_OPEN &&
+           cr_arrived_behind(conn->native->calls, &conn->peer) && cr_conn_wait_for_closes(conn);
+}
+
 size_t cr_frames_read(cr_conn *conn) {
     struct iovec iov[2];
     cr_control control;
     size_t first = 0;
     int parts = 1;
+    if (must_wait(conn)) return 0;
     if (conn->state == CR_CONN_LINGERING)
         iov[0] = (struct iovec){main_buffer(conn), CR_TURN_BYTES};
     else if (!plan_read(conn, iov, &parts, &first))

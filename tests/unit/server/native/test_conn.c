@@ -274,6 +274,69 @@ START_TEST(a_wrong_upload_fails_alone) {
 }
 END_TEST
 
+/* Keeps a thread that closes files until the gate opens. */
+static gate closers_kept = GATE_INIT, closers_go = GATE_INIT;
+
+static void keep_closer(cr_file_task *task) {
+    (void)task;
+    gate_add(&closers_kept);
+    gate_wait(&closers_go, 1);
+}
+
+/* A call that is refused, for it takes no descriptor. */
+static void pass_unwanted(client *c, uint32_t stream, int descriptor) {
+    uint8_t bytes[CR_FRAME_HEADER_BYTES + 64];
+    union {
+        char bytes[CMSG_SPACE(sizeof descriptor)];
+        struct cmsghdr align;
+    } control = {{0}};
+    const cr_wire_call call = {.kind = CR_CALL_UNREGISTER, .region.id = 1};
+    const size_t n = cr_wire_pack_call(&call, bytes + CR_FRAME_HEADER_BYTES, 64);
+    const cr_frame frame = {
+        .type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = stream, .length = (uint32_t)n, .descriptors = 1};
+    cr_frame_put(bytes, &frame);
+    struct iovec iov = {bytes, CR_FRAME_HEADER_BYTES + n};
+    struct msghdr message = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    *head = (struct cmsghdr){CMSG_LEN(sizeof descriptor), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(head), &descriptor, sizeof descriptor);
+    ck_assert_int_eq(sendmsg(c->fd, &message, MSG_NOSIGNAL), (ssize_t)iov.iov_len);
+}
+
+/* On a busy machine the threads that close files come late. A client that is refused faster than they close waits, and loses neither
+ * descriptors nor its connection. */
+START_TEST(a_quick_client_waits_for_closes) {
+    enum { CALLS = 60, BEHIND = 4 * 8 + 1 }; /* of a table of 16 */
+    cr_file_task kept[2] = {{.run = keep_closer, .user = 1, .client = 1}, {.run = keep_closer, .user = 2, .client = 2}};
+    const int file = memory_file();
+    client *c = new_client();
+    cr_admit_limit_descriptors(&calls.admission, 16);
+    while (!c->welcomes) step(c, SIZE_MAX, SIZE_MAX);
+    const size_t before = open_descriptors();
+    for (int i = 0; i < 2; i++) {
+        cr_waiting_init(&kept[i].waiting);
+        cr_files_submit(calls.files, &kept[i], CR_FILES_LOCAL);
+    }
+    gate_wait(&closers_kept, 2);
+    for (uint32_t stream = 1; stream <= CALLS; stream++) pass_unwanted(c, stream, file);
+    while (c->failures < BEHIND && !c->gone) step(c, 0, SIZE_MAX);
+    for (int i = 0; i < 20; i++) {
+        usleep(1000);
+        step(c, 0, SIZE_MAX);
+    }
+    ck_assert_uint_eq(c->failures, BEHIND);
+    ck_assert_uint_eq(open_descriptors(), before + BEHIND);
+    gate_add(&closers_go);
+    finish(c, CALLS);
+    ck_assert_msg(!c->gone && !c->status[0], "%s", c->message);
+    for (uint32_t stream = 1; stream <= CALLS; stream++) ck_assert_uint_eq(c->status[stream], CR_INVALID_ARGUMENT);
+    while (open_descriptors() != before) turn();
+    free_client(c);
+    close(file);
+}
+END_TEST
+
 /* Each allocation of a call fails in turn: the call or the connection ends with a status, nothing is left. */
 START_TEST(without_memory) {
     client *c = new_client();
@@ -307,5 +370,6 @@ CR_CHECK_MAIN("server/conn") {
     tcase_add_loop_test(tc, leaving_in_the_middle, 0, 16);
     tcase_add_test(tc, a_slow_reader_does_not_grow_the_reply_buffer);
     tcase_add_test(tc, a_wrong_upload_fails_alone);
+    tcase_add_test(tc, a_quick_client_waits_for_closes);
     tcase_add_loop_test(tc, without_memory, 0, 8);
 }
