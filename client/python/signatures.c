@@ -24,7 +24,7 @@ static void add(text *t, bool wanted, const char *words) {
 /* The arguments behind the array. */
 static void add_arguments(text *t, cr_op op) {
     const cr_term term = cr_op_term(op);
-    const bool pair = cr_op_inputs(op) == 2, digest = term == CR_TERM_DIGEST;
+    const bool digest = term == CR_TERM_DIGEST;
     const bool ranked = cr_op_closing(op) == CR_CLOSING_ORDER;
     const bool nans = cr_op_closing(op) == CR_CLOSING_BITS || term == CR_TERM_NANS || term == CR_TERM_INFINITIES;
     add(t, cr_op_takes_share(op), "q, ");
@@ -34,7 +34,7 @@ static void add_arguments(text *t, cr_op op) {
     add(t, true, ", keepdims=False");
     add(t, !digest, ", where=None");
     add(t, !ranked, ", offsets=None");
-    add(t, !digest && !ranked && !pair, ", keys=None, groups=None, drop=False");
+    add(t, !digest && !ranked, ", keys=None, groups=None, drop=False");
     add(t, cr_py_begins_with_a_value(op), ", initial=None");
     add(t, !nans && !digest, ", nan='propagate'");
     add(t, term == CR_TERM_PRODUCT, ", overflow='error'");

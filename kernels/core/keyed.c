@@ -133,7 +133,6 @@ void cr_keyed_drop(cr_keyed_writer *w) {
 bool cr_keyed_is(const uint8_t *in, size_t length) { return length >= 2 && in[0] == 'C' && in[1] == 'K'; }
 
 cr_status cr_keyed_open(cr_keyed_reader *r, const uint8_t *in, size_t length, cr_error *error) {
-    const uint32_t places = CR_FAM_DIGEST | CR_FAM_PAIRS;
     if (!cr_keyed_is(in, length)) return refuse(error, "these bytes are not one by key");
     if (length < HEAD_BYTES) return refuse(error, "it is cut short");
     if (in[2] != CR_KEYED_VERSION)
@@ -150,7 +149,9 @@ cr_status cr_keyed_open(cr_keyed_reader *r, const uint8_t *in, size_t length, cr
     const cr_keyed *of = &r->of;
     if (!cr_dtype_is_input(of->dtype)) return refuse(error, "its dtype is not an input type");
     if (of->families & ~(uint32_t)CR_FAM_ALL) return refuse(error, "it has families that are not known");
-    if (of->families & places || (of->families & CR_FAM_PROD && cr_dtype_kind(of->dtype) == CR_KIND_FLOAT))
+    const bool mixed = of->families & CR_FAM_PAIRS && of->families & CR_FAM_SINGLE; /* no call has both */
+    if (mixed || of->families & CR_FAM_DIGEST ||
+        (of->families & CR_FAM_PROD && cr_dtype_kind(of->dtype) == CR_KIND_FLOAT))
         return refuse(error, "it has families that there are not by key");
     const cr_keys keys = {.groups = of->groups, .columns = of->columns, .dtype = CR_U8};
     cr_error why;

@@ -38,10 +38,6 @@ cr_status cr_keys_check(const cr_keys *keys, cr_dtype dtype, cr_error *error) {
 cr_status cr_keys_takes(cr_op op, cr_dtype dtype, cr_error *error) {
     if (cr_op_closing(op) == CR_CLOSING_DIGEST)
         return cr_fail(error, CR_INVALID_ARGUMENT, "op %s is of all bytes, and there is none by key", cr_op_name(op));
-    if (cr_op_inputs(op) == 2)
-        return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "op %s is of two arrays, and there is none by key: sort by key and reduce by offsets",
-                       cr_op_name(op));
     if (cr_op_closing(op) == CR_CLOSING_PRODUCT && cr_dtype_kind(dtype) == CR_KIND_FLOAT)
         return cr_fail(error, CR_INVALID_ARGUMENT,
                        "op %s of %s goes by the places of elements, and there is none by key: of integers there is",

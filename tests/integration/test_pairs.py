@@ -191,7 +191,7 @@ class PairsTest(BesideTest):
             self.refuse(INVALID_ARGUMENT, "second: op %s is of one array" % op, second=good, ops=["dot", op])
         for op in OPS:
             self.refuse(INVALID_ARGUMENT, "second: op %s is of two arrays, and only one is given" % op, second=None, ops=[op])
-        self.refuse(INVALID_ARGUMENT, "dot", "by key", second=good, keys=keys_message(beside_message(10), 3))
+        self.refuse(INVALID_ARGUMENT, "second: op sum is of one array", second=good, ops=["sum"], keys=keys_message(beside_message(10), 3))
         self.refuse(UNIMPLEMENTED, "dot", second=good, kernel="v7_shuffle")
         f = self.memfd(bytes(40))
         self.conn.register(1, f.fileno())

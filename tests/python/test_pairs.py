@@ -231,7 +231,7 @@ class Pairs(DaemonTest, Case):
                 (ValueError, "op sum is of one array", lambda: cured.reduce(a, "dot,sum", second=b)),
                 (ValueError, "op dot is of two arrays, and only one is given", lambda: cured.reduce(a, "dot")),
                 (TypeError, "a list of arrays has no pairs", lambda: cured.dot([a], b)),
-                (ValueError, "there is none by key", lambda: cured.dot(a[:, 0], b[:, 0], keys=np.zeros(5, int))),
+                (ValueError, "its shape is not the array's", lambda: cured.dot(a[:, 0], b[0], keys=np.zeros(5, int))),
                 (TypeError, "initial: only sum", lambda: cured.dot(a, b, initial=1)),
                 (TypeError, "first: a part under a mask", lambda: cured.partial(a, "dot", second=b, first=0, where=a > 0)),
                 (TypeError, "returned: not with nan='skip'", lambda: cured.average(a, weights=b, returned=True, nan="skip"))):

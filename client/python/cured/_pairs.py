@@ -76,23 +76,25 @@ def _counted(a, where):
     return ~missing & (given if unknown is None else given & ~unknown)
 
 
-def average(a, axis=None, weights=None, returned=False, *, keepdims=False, dtype=None, where=None, nan="propagate", out=None,
-            client=None):
+def average(a, axis=None, weights=None, returned=False, *, keepdims=False, dtype=None, where=None, keys=None, groups=None, drop=False,
+            nan="propagate", out=None, client=None):
     """The elements' sum, each times its weight, divided by the sum of the weights; without weights the mean.
 
-    weights: an array of a's type, of its shape or along axis. Weights that add up to 0 give NaN. returned: the weights' sum, too.
+    weights: an array of a's type, of its shape or along axis; by key of its rows, too. Weights that add up to 0 give NaN. returned: the weights' sum, too.
     """
     options = {"keepdims": keepdims, "dtype": dtype, "where": where, "nan": nan, "out": out, "client": client}
+    keyed = {"keys": keys, "groups": groups, "drop": drop}
+    options.update(keyed)
     if weights is None:
         answer = _cured.mean(a, axis, **options)
-        return (answer, _cured.count(a, axis, keepdims=keepdims, where=where, nan=nan, client=client)) if returned else answer
-    weights = _spread(_as_weights(a, weights), _shape(a), axis)
+        return (answer, _cured.count(a, axis, keepdims=keepdims, where=where, nan=nan, client=client, **keyed)) if returned else answer
+    weights = _spread(_as_weights(a, weights), _shape(a), 0 if axis is None and keys is not None else axis)
     answer = _cured.average(a, weights, axis, **options)
     if not returned:
         return answer
     if nan != "propagate":
         raise TypeError("returned: not with nan='skip', because weights of pairs that are skipped do not count")
-    return answer, _cured.sum(weights, axis, keepdims=keepdims, where=_counted(a, where), client=client)
+    return answer, _cured.sum(weights, axis, keepdims=keepdims, where=_counted(a, where), client=client, **keyed)
 
 
 def vecdot(a, b, /, *, axis=-1, **options):

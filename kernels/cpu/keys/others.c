@@ -1,10 +1,11 @@
-/* others: what a fold by key does an element at a time: sums by powers, extrema, counts, bits and products of integers.
+/* others: what a fold by key does an element at a time: sums by powers and of pairs, extrema, counts, bits and products of integers.
  *
  * Thread: as the state. Owner: the state. */
 #include <string.h>
 
 #include "kernels/core/prod.h"
 #include "kernels/core/turns.h"
+#include "kernels/cpu/family/pair.h"
 #include "kernels/cpu/family/power.h"
 #include "kernels/cpu/keys/state.h"
 
@@ -109,10 +110,27 @@ static void powers(cr_by_key *state, cr_key_sum *sum, const cr_key_block *block,
     }
 }
 
+/* Of the elements of two arrays. */
+static void pairs(cr_by_key *state, cr_key_sum *sum, const cr_key_block *block, const kind *k) {
+    for (unsigned i = 0; i < block->n; i++) {
+        const number x = number_at(k->dtype, block->p + i * k->size);
+        const number y = number_at(k->dtype, block->second + i * k->size);
+        cr_pair_terms terms;
+        if (block->cell[i] >= state->cells) continue;
+        cr_pair_terms_of(sum->at, &x, &y, &terms);
+        if (terms.special != CR_PAIR_NUMBER) cr_key_put_special(state, sum, block->cell[i], terms.special);
+        for (unsigned t = 0; t < terms.count; t++)
+            cr_key_put_bits(state, sum, block->cell[i], terms.term[t].magnitude, terms.term[t].negative,
+                            terms.term[t].bit);
+    }
+}
+
 void cr_key_others(cr_by_key *state, const cr_key_block *block) {
     const kind k = kind_of(state->spec.dtype);
-    for (unsigned at = 0; at < CR_SUMS; at++)
-        if (state->sums[at].by_powers) powers(state, &state->sums[at], block, &k);
+    for (unsigned at = 0; at < CR_SUMS; at++) {
+        cr_key_sum *sum = &state->sums[at];
+        if (sum->by_powers) (cr_sum_rows[at].family & CR_FAM_PAIRS ? pairs : powers)(state, sum, block, &k);
+    }
     if (state->first_nan != NULL || state->min != NULL || state->max != NULL) extrema(state, block, &k);
     if (state->counts != NULL) counts(state, block, &k);
     if (state->bits != NULL) bits_of_block(state, block, &k);

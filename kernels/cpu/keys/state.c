@@ -177,6 +177,7 @@ static cr_status fold(cr_by_key *s, const cr_view *view, uint64_t count, uint64_
     block.key_size = s->keys.columns == 1 ? key_size : 0;
     for (uint64_t done = 0; done < count; done += block.n) {
         block.p = view->data + done * size;
+        block.second = cr_second_from(view->second, done * size);
         block.n = count - done < CR_KEYS_BLOCK ? (unsigned)(count - done) : CR_KEYS_BLOCK;
         block.at = at + done;
         block.soon = (uintptr_t)block.p + CR_KEYS_AHEAD * size;

@@ -25,12 +25,13 @@ typedef struct cr_key_sum {
     cr_sum_at at;
     unsigned limbs;
     int grid;
-    int64_t *digits;             /* [cell][levels], the highest first */
-    unsigned levels;             /* 1, 2 or 4; 0: by powers */
-    int step, top;               /* top: the power of two of digit 0's unit */
-    bool by_powers;              /* it has no digits: each element goes to the limbs (kernels/cpu/family/power.h) */
-    bool placed;                 /* top is chosen; of integers always */
-    uint64_t adds;               /* elements since the digits were looked at */
+    int64_t *digits; /* [cell][levels], the highest first */
+    unsigned levels; /* 1, 2 or 4; 0: by powers */
+    int step, top;   /* top: the power of two of digit 0's unit */
+    bool
+        by_powers; /* it has no digits: each element, or pair, goes to the limbs (kernels/cpu/family/power.h, pair.h) */
+    bool placed;   /* top is chosen; of integers always */
+    uint64_t adds; /* elements since the digits were looked at */
     uint64_t since;              /* elements since the place was chosen, */
     uint64_t misfits;            /* and those of them that did not fit */
     int64_t *limb[CR_SUM_LIMBS]; /* [cell]; NULL: zeros */
@@ -72,7 +73,7 @@ struct cr_by_key {
 
 /* Some elements, and the cell of each. */
 typedef struct cr_key_block {
-    const uint8_t *p;
+    const uint8_t *p, *second; /* second: of pairs, the elements of the other array; else NULL */
     unsigned n;
     uint64_t at;               /* number of the first in the input */
     uintptr_t soon, soon_keys; /* what is fetched meanwhile, so many bytes an element */
@@ -118,7 +119,7 @@ void cr_key_sum_free(cr_key_sum *sum);
 /* A cell's sum into a partial that has none of it yet. */
 void cr_key_sum_partial(const cr_key_sum *sum, uint64_t cell, cr_partial *p);
 
-/* Sums by powers, extrema, counts, bits and products of a block (others.c). */
+/* Sums by powers and of pairs, extrema, counts, bits and products of a block (others.c). */
 void cr_key_others(cr_by_key *state, const cr_key_block *block);
 
 #endif

@@ -135,6 +135,35 @@ START_TEST(an_old_daemon_is_not_asked) {
 }
 END_TEST
 
+/* One that takes keys and a second array, and not both together. */
+START_TEST(an_old_daemon_is_not_asked_for_pairs) {
+    static const char *const both[] = {"keys", "second", "keyed_pairs"};
+    static const cured_op dot = CURED_OP_DOT;
+    static const cured_second second = {elements, N, CURED_F64};
+    for (unsigned granted = 0; granted < 2; granted++) {
+        cured_options o = CURED_OPTIONS_INIT;
+        cured_call *call;
+        o.keys = &keys;
+        o.second = &second;
+        connect_again();
+        OK(cured_reduce_buffer(conn, CURED_F64, &dot, 1, elements, N, &o, &call, NULL));
+        welcome_with("keyed", both, 2 + granted);
+        if (granted) {
+            cr_frame h;
+            const uint8_t *p;
+            fake_expect(&f, conn, CR_FRAME_CALL, &h, &p);
+            cured_cancel(call);
+        } else {
+            ck_assert_int_eq(cured_wait(call, &error), CURED_UNIMPLEMENTED);
+            ck_assert_str_eq(error.text,
+                             "second: this daemon is too old to reduce two arrays by key; a connection to "
+                             "\"embedded:\" does, in this process");
+        }
+        cured_call_free(call);
+    }
+}
+END_TEST
+
 /* The sentence that ends the connection. */
 static const char *const hostile[] = {
     "the parts are no partial by key",                           /* none came */
@@ -182,5 +211,6 @@ CR_CHECK_MAIN("client/keyed") {
     tcase_add_test(tc, parts_come_together);
     tcase_add_test(tc, another_try_begins_anew);
     tcase_add_test(tc, an_old_daemon_is_not_asked);
+    tcase_add_test(tc, an_old_daemon_is_not_asked_for_pairs);
     tcase_add_loop_test(tc, hostile_parts, 0, HOSTILE);
 }

@@ -222,7 +222,7 @@ START_TEST(refusals) {
          false,
          "it is of f64, the input of f32; convert one of them"},
         {CURED_OP_DOT, {NULL, 4, CURED_F32}, true, false, false, "data is NULL with a count above 0"},
-        {CURED_OP_DOT, {other, 4, CURED_F32}, true, true, false, "there is none by key"},
+        {CURED_OP_DOT, {other, 3, CURED_F32}, true, true, false, "it has 3 elements, the input 4"},
         {CURED_OP_DOT, {other, 4, CURED_F32}, true, false, true, "second: not with layout"},
     };
     cured_conn *conn = connect_threads(1);

@@ -90,7 +90,7 @@ static const struct refusal {
     {3, {4, 0x21}, "of another type than its head says"},
     {4, {0x01, 0}, "other families than its head says"},
     {4, {0xa1, 0}, "families that there are not by key"}, /* a digest */
-    {4, {0x21, 1}, "families that there are not by key"}, /* products of two arrays */
+    {4, {0x21, 1}, "families that there are not by key"}, /* products of two arrays, beside sums of one */
     {6, {0, 1}, "families that are not known"},
     {8, {2, 0}, "beyond its groups"},
     {8, {1, 0}, "more cells than its groups"},

@@ -1,0 +1,195 @@
+"""Pairs of options that were refused once, through every door: this process, libcured's own process by one thread and by several, a daemon by
+Client, AsyncClient and gRPC, files, and the command line of both kinds. One table of cases; each answer is the oracle's, bit for bit. What a GPU
+does not answer is refused by a sentence that says what to do."""
+import asyncio
+import io
+import itertools
+import os
+import subprocess
+import tempfile
+
+import numpy as np
+import oracle
+import pairs
+from support import NUMPY, Case, cured, unittest
+from cured_daemon import BIN, DaemonTest  # noqa: I100: support finds it
+
+try:
+    import grpc
+    import grpc_client
+except ImportError as missing:
+    print("skipped: the door of gRPC: %s (scripts/bootstrap --tests installs it)" % missing)
+    grpc = None
+
+RANDOM = np.random.default_rng(33)
+ROWS, COLUMNS, GROUPS = 40, 6, 5
+SHARES = (0.0, 0.25, 0.5, 1 / 3, 1.0)
+METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+PAIRS = ("dot", "sqdist", "average")
+
+
+def array_of(dtype, shape=(ROWS, COLUMNS)):
+    a = RANDOM.standard_normal(shape) * 100
+    a = (np.abs(a) if dtype[0] == "u" else a).astype(NUMPY[dtype])
+    if a.dtype.kind == "f":
+        a.flat[[3, 50, 51]] = np.nan, np.inf, -0.0
+    return a
+
+
+class Doors(DaemonTest, Case):
+    OPTIONS = {"cpu_workers": 2}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.scratch = tempfile.mkdtemp(dir=cls.folder)
+        cls.clients = [cured.Client("embedded:"), cured.Client("embedded:", threads=3), cured.Client(cls.daemon.address)]
+        cls.stubs = grpc_client.stubs() if grpc else None
+        cls.channel = grpc.insecure_channel(cls.daemon.address) if grpc else None
+
+    @classmethod
+    def tearDownClass(cls):
+        for client in cls.clients:
+            client.close()
+        if cls.channel:
+            cls.channel.close()
+
+    def save(self, name, a):
+        path = os.path.join(self.scratch, name + ".npy")
+        np.save(path, a)
+        return path
+
+    def by_cli(self, address, op, a, b, options):
+        words = [os.path.join(BIN, "cured-client"), op, self.save("a", a), "--connect", address, "--output", os.path.join(self.scratch, "out.npy")]
+        words += [] if b is None else ["--second", self.save("b", b)]
+        words += ["--where", self.save("where", options["where"])] if "where" in options else []
+        words += ["--keys", self.save("keys", options["keys"]), "--groups", str(options["groups"])] if "keys" in options else []
+        words += ["--q", repr(options["q"]), "--method", options["method"]] if "q" in options else []
+        words += ["--nan", options["nan"]]
+        if "axis" in options or "keys" in options:
+            done = subprocess.run(words + (["--axis", str(options["axis"])] if "axis" in options else []), capture_output=True, timeout=300)
+            self.assertEqual((0, b""), (done.returncode, done.stderr))
+            return np.load(os.path.join(self.scratch, "out.npy"))
+        del words[5:7]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        return np.array([float(word) for word in done.stdout.split()])
+
+    def by_grpc(self, op, a, b, options):
+        pb, services = self.stubs
+        dtype = {v.lstrip("<"): k for k, v in NUMPY.items()}[a.dtype.str.lstrip("<|")]
+        fields, before = {}, b""
+        if "where" in options:
+            fields["mask"], before = pb.Mask(stream=True, count=a.size), options["where"].tobytes()
+        if "keys" in options:
+            fields["keys"] = pb.Keys(stream=True, count=len(a), dtype=pb.DTYPE_I64, groups=GROUPS, columns=COLUMNS)
+            before += options["keys"].tobytes()
+        if b is not None:
+            fields["second"] = pb.Second(stream=True, count=b.size)
+        if "q" in options:
+            fields["parameters"] = [pb.Parameter(op=0, share=options["q"], method=METHODS.index(options["method"]))]
+        if "axis" in options:
+            fields["axis"] = pb.Axis(outer=1, n=ROWS, inner=COLUMNS) if options["axis"] == 0 else pb.Axis(outer=ROWS, n=COLUMNS, inner=1)
+        head = pb.ReduceRequest(dtype=pb.Dtype.Value("DTYPE_" + dtype.upper()), ops=[pb.Op.Value("OP_" + op.upper())], nan=options["nan"] == "skip",
+                                input=pb.Input(stream=pb.StreamInput(bytes=a.nbytes)), **fields)
+        body = [pb.ReduceChunk(head=head), pb.ReduceChunk(data=before + a.tobytes() + (b.tobytes() if b is not None else b""))]  # each is one block
+        got = io.BytesIO()
+        for answer in services.CuredStub(self.channel).ReduceStream(iter(body), timeout=300):
+            if answer.WhichOneof("answer") == "part":
+                self.assertEqual(got.tell(), 8 * answer.part.first)
+                got.write(answer.part.values)
+            elif answer.end.results and answer.end.results[0].value:
+                got.write(answer.end.results[0].value)
+        return np.frombuffer(got.getvalue(), "f8")
+
+    def doors(self, op, a, b, options):
+        """(name, the answers)."""
+        second = () if b is None else (b,)
+        words = {name: value for name, value in options.items() if name != "q"}
+        share = (options["q"],) if "q" in options else ()
+        for name, client in [("here", cured)] + [("client %d" % i, client) for i, client in enumerate(self.clients)]:
+            yield name, getattr(cured._cured if client is cured else client, op)(a, *second, *share, **words)
+        for address in ("embedded:", self.daemon.address):
+            async def ask(address=address):
+                async with cured.AsyncClient(address) as client:
+                    return await getattr(client, op)(a, *second, *share, **words)
+            yield "async " + address[:9], asyncio.run(ask())
+            yield "cured-client " + address[:9], self.by_cli(address, op, a, b, options)
+        if "keys" not in options or "where" not in options:
+            yield "file", getattr(cured.file(self.save("file", a)), op)(*second, *share, **words)
+        if grpc:
+            yield "gRPC", self.by_grpc(op, a, b, options)
+
+    def check(self, op, a, b, options, wanted):
+        count = 0
+        for name, got in self.doors(op, a, b, options):
+            self.assertEqual(wanted.tobytes(), np.asarray(got, "f8").tobytes(), (name, op, a.dtype, sorted(options)))
+            count += 1
+        self.assertEqual(8 + bool(grpc) + ("keys" not in options or "where" not in options), count)
+
+    def test_quantiles_under_masks(self):
+        """Also where a mask leaves nothing of a row, or of the array: NaN, as numpy.nanmedian of nothing."""
+        for number, (dtype, axis) in enumerate(itertools.product(("f32", "i16", "f64", "u8", "f16", "i64"), (None, 0, 1))):
+            a, nan = array_of(dtype), ("propagate", "skip")[number % 2]
+            method, share = METHODS[number % len(METHODS)], SHARES[number % 4]
+            for where in (RANDOM.random(a.shape) < 0.6, np.zeros(a.shape, "?"), np.arange(a.size).reshape(a.shape) % 13 > 5):
+                where[:, 2] = where[7] = False
+                rows = [(a[where],)] if axis is None else [(x[k],) for x, k in zip(np.moveaxis(a, axis, -1), np.moveaxis(where, axis, -1))]
+                options = {"where": where, "nan": nan, **({} if axis is None else {"axis": axis})}
+                for op, more, asked in (("median", {}, (0.5, "linear")), ("quantile", {"q": share, "method": method}, (share, method))):
+                    wanted = np.array([oracle.quantiles(dtype, row.tobytes(), [asked], nan)[0] for row, in rows], "u8").view("f8")
+                    self.check(op, a, None, {**options, **more}, wanted)
+
+    def test_masked_medians_are_numpys(self):
+        """Where NumPy's own answer is exact."""
+        a = RANDOM.integers(-1000, 1000, (30, 17)).astype("f8")
+        where = RANDOM.random(a.shape) < 0.5
+        where[3] = False
+        self.assertEqual(np.median(a[where]), cured.median(a, where=where))
+        a[5, 2] = a[9, 1] = np.nan
+        where[5, 2] = True
+        self.assertTrue(np.isnan(cured.median(a, where=where)) and np.isnan(np.median(a[where])))
+        self.assertEqual(np.nanmedian(a[where]), cured.median(a, where=where, nan="skip"))
+        with np.errstate(all="ignore"):
+            import warnings
+            warnings.simplefilter("ignore")
+            wanted = np.nanmedian(np.where(where, a, np.nan), axis=1)
+        self.assertEqual(wanted.tobytes(), (cured.median(a, 1, where=where, nan="skip") + 0.0).tobytes())
+
+    def test_pairs_by_key(self):
+        keys = RANDOM.integers(0, GROUPS - 1, ROWS)  # the last group has no rows
+        for (dtype, op), masked in itertools.product(itertools.product(("f32", "f64", "f16"), PAIRS), (False, True)):
+            a, b = array_of(dtype), array_of(dtype)[::-1].copy()
+            nan = ("propagate", "skip")[masked]
+            where = RANDOM.random(a.shape) < 0.7 if masked else np.ones(a.shape, "?")
+            wanted = []
+            for group, column in itertools.product(range(GROUPS), range(COLUMNS)):
+                at = (keys == group) & where[:, column]
+                wanted.append(pairs.answer(op, dtype, a[at, column].tobytes(), b[at, column].tobytes(), nan)[2])
+            options = {"keys": keys, "groups": GROUPS, "nan": nan, **({"where": where} if masked else {})}
+            self.check(op, a, b, options, np.frombuffer(b"".join(wanted), "f8"))
+
+    def test_pairs_by_key_as_parts(self):
+        """Partials of each door have the same bytes, and merge to the answers of all."""
+        a, b, keys = array_of("f32"), array_of("f32"), RANDOM.integers(0, GROUPS, ROWS)
+        wanted = cured.reduce(a, "dot,sqdist,average", second=b, keys=keys, groups=GROUPS)
+        for client in [cured] + self.clients:
+            parts = [client.partial(a[i:j], PAIRS, second=b[i:j], keys=keys[i:j], groups=GROUPS) for i, j in ((20, 40), (0, 1), (1, 20))]
+            self.assertEqual(bytes(cured.partial(a, PAIRS, second=b, keys=keys, groups=GROUPS)), bytes(cured.merge(parts)))
+            answers = cured.merge(parts).finish(PAIRS)
+            for op in PAIRS:
+                self.assertEqual(wanted[op].tobytes(), answers[op].reshape(GROUPS, COLUMNS).tobytes(), op)
+
+    def test_average_by_key(self):
+        a, weights, keys = np.arange(12.0).reshape(6, 2), np.array([1.0, 2, 3, 4, 5, 6]), np.array([0, 1, 0, 2, 1, 0])
+        got, total = cured.average(a, weights=weights, keys=keys, groups=4, returned=True)
+        for group in range(3):
+            self.assertEqual(np.average(a[keys == group], 0, weights[keys == group]).tolist(), got[group].tolist())
+            self.assertEqual([weights[keys == group].sum()] * 2, total[group].tolist())
+        self.assertTrue(np.isnan(got[3]).all())
+        self.assertEqual(cured.mean(a, keys=keys).tolist(), cured.average(a, keys=keys).tolist())
+        self.assertEqual([0.0 + 4 + 25, 1 + 16, 9], cured.dot(weights - 1, weights - 1, keys=keys).tolist())
+
+
+if __name__ == "__main__":
+    unittest.main()
