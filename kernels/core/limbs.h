@@ -23,25 +23,32 @@ static inline void cr_limbs_carry(int64_t *limb, unsigned count, uint32_t *pendi
     for (unsigned i = 0; i + 1 < count; i++) {
         int64_t carry = limb[i] >> 32; /* arithmetic: rounds down, which leaves a digit in [0, 2^32) */
         limb[i] = (int64_t)((uint64_t)limb[i] & 0xffffffffu);
-        limb[i + 1] += carry;
+        limb[i + 1] = (int64_t)((uint64_t)limb[i + 1] + (uint64_t)carry); /* the top one wraps: see cr_limbs_put */
     }
     *pending = 0;
 }
 
-/* Adds magnitude·2^bit, or takes it away. The caller knows that it ends below the top limb. */
+/* Adds magnitude·2^bit, or takes it away. The top limb takes all that lies above it, modulo its 64 bits: numbers on the way to a sum may
+ * end above the limbs, as a sign does that was carried up, but the sum of 2^63 elements does not (CR_SUM_LIMBS), so that it is right. */
 static inline void cr_limbs_put(int64_t *limb, unsigned count, uint32_t *pending, unsigned __int128 magnitude,
                                 bool negative, unsigned bit) {
+    const unsigned top = count - 1;
     unsigned at = bit / 32, shift = bit % 32;
     uint64_t low = (uint64_t)magnitude & 0xffffffffu;
     unsigned __int128 rest = magnitude >> 32;
     uint64_t digit = low << shift; /* < 2^63 */
-    while (at < count) {
+    bool more = true;
+    while (more && at < top) {
         int64_t add = (int64_t)(digit & 0xffffffffu);
         limb[at++] += negative ? -add : add;
         uint64_t carry = digit >> 32;
-        if (rest == 0 && carry == 0) break;
+        more = rest != 0 || carry != 0;
         digit = (((uint64_t)rest & 0xffffffffu) << shift) | carry;
         rest >>= 32;
+    }
+    if (more && at <= top + 1) {
+        const uint64_t left = (digit + ((uint64_t)rest << 32 << shift)) << 32 * (at - top), was = (uint64_t)limb[top];
+        limb[top] = (int64_t)(negative ? was - left : was + left);
     }
     if (++*pending >= CR_PENDING_MAX) cr_limbs_carry(limb, count, pending);
 }

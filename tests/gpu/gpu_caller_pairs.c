@@ -78,27 +78,16 @@ static void check_partial(const cured_cuda_ask *ask, const void *host, const cur
     cured_values_free(values);
 }
 
-void caller_check_pairs(void) {
-    static const cured_dtype types[] = {CURED_F16, CURED_BF16, CURED_F32, CURED_F64};
-    static const uint64_t lengths[] = {0, 1, 2, 3, 7, 15, 16, 17, 33, 100, 1000, 1024, 4099};
-    static uint8_t other[CALLER_ROOM];
+static uint8_t other[CALLER_ROOM]; /* the second array in host memory */
+
+/* Every way, of arrays that both memories have: the first at byte `at` of its memory, the second at byte `beside`. */
+static void check_ways(cured_dtype dtype, uint64_t n, uint64_t at, uint64_t beside, cured_options options, bool packs) {
     cured_op ops[OPS];
     cured_values *values;
     cured_error error;
-    cured_options options = CURED_OPTIONS_INIT;
-    const cured_dtype dtype = types[caller_draw(4)];
-    const size_t size = cured_dtype_size(dtype), count = draw_ops(ops);
-    const uint64_t most = caller_run.bytes / size / 2, at = caller_draw(2) ? caller_draw(16) : 0,
-                   beside = caller_draw(2) ? caller_draw(16) : at;
-    uint64_t n = caller_draw(3) ? lengths[caller_draw(sizeof lengths / sizeof lengths[0])] : caller_draw(most + 1);
-    if (n > most) n = most;
+    const size_t count = draw_ops(ops);
     uint8_t *host = caller_run.host + at, *second = caller_run.beside + BESIDE_AT + beside;
-    fill(host, caller_run.device + at, n, dtype);
-    fill(other, second, n, dtype);
-    caller_cuda(cudaDeviceSynchronize(), "synchronize");
     const cured_second here = {other, n, dtype}, there = {n ? second : NULL, n, dtype};
-    if (caller_draw(4) == 0) options.result_dtype = CURED_F32;
-    if (caller_draw(4) == 0) options.nan = CURED_NAN_SKIP;
     cured_options plain = options;
     plain.second = &here;
     options.second = &there;
@@ -110,7 +99,86 @@ void caller_check_pairs(void) {
     if (n != 0) check_to(&ask, host, &here, at);
     options.result_dtype = plain.result_dtype = CURED_DTYPE_DEFAULT;
     options.nan = plain.nan = CURED_NAN_PROPAGATE;
-    if (caller_draw(4) == 0) check_partial(&ask, host, &plain, at);
+    if (packs) check_partial(&ask, host, &plain, at);
+}
+
+void caller_check_pairs(void) {
+    static const cured_dtype types[] = {CURED_F16, CURED_BF16, CURED_F32, CURED_F64};
+    static const uint64_t lengths[] = {0, 1, 2, 3, 7, 15, 16, 17, 33, 100, 1000, 1024, 4099};
+    cured_options options = CURED_OPTIONS_INIT;
+    const cured_dtype dtype = types[caller_draw(4)];
+    const uint64_t most = caller_run.bytes / cured_dtype_size(dtype) / 2, at = caller_draw(2) ? caller_draw(16) : 0,
+                   beside = caller_draw(2) ? caller_draw(16) : at;
+    uint64_t n = caller_draw(3) ? lengths[caller_draw(sizeof lengths / sizeof lengths[0])] : caller_draw(most + 1);
+    if (n > most) n = most;
+    fill(caller_run.host + at, caller_run.device + at, n, dtype);
+    fill(other, caller_run.beside + BESIDE_AT + beside, n, dtype);
+    caller_cuda(cudaDeviceSynchronize(), "synchronize");
+    if (caller_draw(4) == 0) options.result_dtype = CURED_F32;
+    if (caller_draw(4) == 0) options.nan = CURED_NAN_SKIP;
+    check_ways(dtype, n, at, beside, options, caller_draw(4) == 0);
+}
+
+/* ---- Products near the largest there are ---- */
+
+enum extreme { CANCEL, ALL_LARGEST, NEGATIVE, NEGATIVE_TILES, RANDOM_NEAR, EXTREMES };
+
+/* A float64 of that sign and exponent field. */
+static uint64_t float_of(bool negative, uint64_t exponent, uint64_t mantissa) {
+    return (uint64_t)negative << 63 | exponent << 52 | (mantissa & (((uint64_t)1 << 52) - 1));
+}
+
+static void fill_extremes(enum extreme kind, uint64_t n, uint64_t *a, uint64_t *b) {
+    enum { TILE = 2048, TOP = 0x7fe, ONE = 0x3ff };
+    for (uint64_t k = 0; k < n; k++) {
+        const uint64_t largest = float_of(false, TOP, UINT64_MAX), below = TOP - (k / TILE % 2 == 0 ? 6 : 66);
+        a[k] = b[k] = largest;
+        if (kind == CANCEL) a[k] = float_of(k % 2 != 0, TOP, UINT64_MAX);
+        if (kind == NEGATIVE) a[k] = float_of(true, TOP, UINT64_MAX);
+        if (kind == NEGATIVE_TILES) a[k] = float_of(true, below, k), b[k] = float_of(false, below, 3 * k);
+        if (kind == RANDOM_NEAR) {
+            a[k] = float_of(caller_draw(2), TOP - caller_draw(3), caller_draw(UINT64_MAX));
+            b[k] = float_of(caller_draw(2), TOP - caller_draw(70), caller_draw(UINT64_MAX));
+        }
+    }
+    if (kind == NEGATIVE_TILES) a[n / 2] = b[n / 2] = float_of(false, TOP, 0);
+    if (kind == CANCEL) { /* of all that is left but a few bits */
+        a[n - 1] = float_of(false, ONE, 5);
+        b[n - 1] = float_of(false, ONE - 500, 0);
+    }
+}
+
+/* Sums of products whose digits lie as high as they may; that cancel; and whose sign is carried up, while the element in the middle, by
+ * which digits are placed, is near the largest. */
+void caller_check_extreme_pairs(void) {
+    static const uint64_t lengths[] = {3, 1001, 20001};
+    const cured_options options = CURED_OPTIONS_INIT;
+    for (enum extreme kind = CANCEL; kind < EXTREMES; kind++) {
+        for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+            const uint64_t n = lengths[i];
+            cured_values *values;
+            cured_error error;
+            size_t size;
+            fill_extremes(kind, n, (uint64_t *)(void *)caller_run.host, (uint64_t *)(void *)other);
+            caller_cuda(cudaMemcpy(caller_run.device, caller_run.host, 8 * n, cudaMemcpyHostToDevice), "copy");
+            caller_cuda(cudaMemcpy(caller_run.beside + BESIDE_AT, other, 8 * n, cudaMemcpyHostToDevice), "copy");
+            caller_cuda(cudaDeviceSynchronize(), "synchronize");
+            check_ways(CURED_F64, n, 0, 0, options, true);
+            check_ways(CURED_F64, n, 0, 0, options, true); /* other ops are drawn */
+            if (kind != CANCEL) continue;
+            cured_options plain = options;
+            const cured_second there = {caller_run.beside + BESIDE_AT, n, CURED_F64};
+            const cured_cuda_array array = {caller_run.device, n, CURED_F64};
+            plain.second = &there;
+            const cured_cuda_ask ask = caller_ask(&array, 1, all, 1, &plain);
+            caller_good(cured_cuda_reduce(&ask, &values, &error), &error, "dot");
+            double found;
+            memcpy(&found, cured_value_bytes(cured_values_get(values, 0), &size), sizeof found);
+            caller_run.checks++;
+            if (found != 0x1.0000000000005p-500) caller_wrong("what is left", CURED_F64, "dot", n, 0);
+            cured_values_free(values);
+        }
+    }
 }
 
 /* ---- What is refused ---- */

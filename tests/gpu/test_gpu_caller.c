@@ -376,6 +376,7 @@ int main(int argc, char **argv) {
     caller_check_refusals();
     caller_check_linear_refusals();
     caller_check_pair_refusals();
+    caller_check_extreme_pairs();
     for (uint64_t i = 0; i < caller_run.cases; i++) {
         check_whole();
         if (i % 2 == 0) check_list();

@@ -70,6 +70,35 @@ START_TEST(merging_never_overflows_a_limb) {
 }
 END_TEST
 
+/* A number may pass through digits above the top limb, as a sign does that was carried up: what they are with the others counts. */
+START_TEST(digits_above_the_top_limb_count) {
+    enum { LIMBS = 4, TOP = 32 * LIMBS };
+    for (unsigned bit = TOP - 40; bit < TOP + 80; bit++) {
+        for (int sign = -1; sign <= 1; sign += 2) {
+            int64_t limb[LIMBS] = {0};
+            uint32_t pending = 0;
+            cr_limbs_put(limb, LIMBS, &pending, 7, sign < 0, bit - 2);
+            cr_limbs_put(limb, LIMBS, &pending, 7, sign > 0, 0); /* from here on it is 7·(2^(bit−2) − 1) */
+            for (unsigned at = 0; at < bit - 2; at += 64) {      /* which is all ones, seven times */
+                const unsigned width = bit - 2 - at < 64 ? bit - 2 - at : 64;
+                const unsigned __int128 ones = ((unsigned __int128)1 << width) - 1;
+                cr_limbs_put(limb, LIMBS, &pending, 7 * ones, sign > 0, at);
+            }
+            cr_limbs_put(limb, LIMBS, &pending, 5, sign < 0, 32);
+            cr_limbs_carry(limb, LIMBS, &pending);
+            ck_assert_int_eq(limb[0], 0);
+            if (sign > 0) {
+                ck_assert_int_eq(limb[1], 5);
+                ck_assert_int_eq(limb[LIMBS - 1], 0);
+            } else {
+                ck_assert_int_eq(limb[1], UINT32_MAX - 4);
+                ck_assert_int_eq(limb[LIMBS - 1], -1);
+            }
+        }
+    }
+}
+END_TEST
+
 START_TEST(extrema_take_the_lowest_index) {
     cr_partial a, b;
     cr_partial_init(&a, CR_I32, CR_FAM_EXTREMA);
@@ -102,6 +131,7 @@ END_TEST
 CR_CHECK_MAIN("kernels/partial") {
     tcase_add_test(tc, nothing_folded_follows_the_empty_rule);
     tcase_add_test(tc, merging_never_overflows_a_limb);
+    tcase_add_test(tc, digits_above_the_top_limb_count);
     tcase_add_test(tc, extrema_take_the_lowest_index);
     tcase_add_test(tc, a_missing_family_is_said);
 }
