@@ -270,10 +270,10 @@ static bool make_call_type(PyObject *module) {
                                   {Py_tp_clear, call_clear},
                                   {Py_tp_methods, methods},
                                   {0, NULL}};
-    static PyType_Spec spec = {"cured._cured.Call", sizeof(async_call), 0,
+    static PyType_Spec spec = {"cured._cured._Call", sizeof(async_call), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     call_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    return call_type != NULL;
+    return call_type != NULL && PyModule_AddType(module, call_type) == 0;
 }
 
 bool cr_py_async_ready(PyObject *module) {

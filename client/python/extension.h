@@ -148,6 +148,9 @@ void cr_py_input_begin(cr_py_input *in, PyObject *array);
 bool cr_py_input_take(cr_py_input *in, PyObject *array);
 /* The exception that is set, with the name of the argument before its sentence. */
 void cr_py_input_refused(const char *name);
+/* Takes what stands for an array beside another, the argument `name`, in one piece and without its mask. False with an exception, of an
+ * element that is missing, too. */
+bool cr_py_input_plain(cr_py_input *in, const char *name, PyObject *array);
 /* By the buffer protocol. 1: taken; 0: the type is not ours; -1: exception. */
 int cr_py_input_buffer(cr_py_input *in, PyObject *array);
 /* Looks at a mask, which must broadcast to the input's shape. */
@@ -339,6 +342,12 @@ bool cr_py_ddof_give(const cr_py_request *request, PyObject *options);
 
 /* Whether cured/_chunks.py answers for the object. */
 bool cr_py_is_stored(PyObject *array);
+
+/* Containers that stand beside an array in memory (where=, keys=, offsets=, second=): the request has arrays in their place, which `held`
+ * owns until release. False with an exception; release is due then, too. */
+enum { CR_PY_BESIDE = 4 };
+bool cr_py_beside_take(cr_py_request *request, PyObject *held[CR_PY_BESIDE]);
+void cr_py_beside_release(PyObject *held[CR_PY_BESIDE]);
 
 /* ---- block.c: partials of blocks ---- */
 

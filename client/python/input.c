@@ -182,6 +182,17 @@ void cr_py_input_refused(const char *name) {
     Py_XDECREF(trace);
 }
 
+bool cr_py_input_plain(cr_py_input *in, const char *name, PyObject *array) {
+    PyObject *pair = Py_BuildValue("(sO)", name, array);
+    PyObject *copy = pair != NULL ? cr_py_helper("cured._beside", "plain", pair) : NULL;
+    Py_XDECREF(pair);
+    if (copy == NULL) return false;
+    const bool taken = cr_py_input_take(in, copy);
+    if (!taken) cr_py_input_refused(name);
+    Py_DECREF(copy); /* the input holds it */
+    return taken;
+}
+
 /* What is wrong with a mask: why adapt refused it, or else what it is. */
 static void refuse_mask(PyObject *mask) {
     if (PyErr_Occurred())
@@ -325,7 +336,15 @@ bool cr_py_input_where(cr_py_input *in, PyObject *array, PyObject *where) {
     Py_XDECREF(pair);
     if (both == NULL) return false;
     drop_mask(in);
-    const bool good = cr_py_input_mask(in, both, true);
+    bool good = cr_py_input_mask(in, both, true);
+    if (good && both == where) { /* which knows nothing of the array's own */
+        PyErr_Format(
+            PyExc_TypeError,
+            "where: beside the array's own mask a mask that NumPy reads is wanted, not %R: pass a bool array of "
+            "NumPy's",
+            (PyObject *)Py_TYPE(where));
+        good = false;
+    }
     Py_DECREF(both);
     return good;
 }

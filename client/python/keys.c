@@ -29,22 +29,26 @@ static bool axis_is_first(const cr_py_request *r) {
     return false;
 }
 
+static bool is_in_one_piece(const cr_py_input *in) { return !in->swap && cr_py_input_in_c_order(in); }
+
+/* Keys that are not read where they lie are copied. */
+static bool take_one_piece(cr_py_input *in, PyObject *keys) {
+    if (!cr_py_input_take(in, keys)) return cr_py_input_refused("keys"), false;
+    if (in->kind != CR_PY_HOST || in->ndim != 1 || (!in->is_masked && is_in_one_piece(in))) return true;
+    cr_py_input_release(in);
+    return cr_py_input_plain(in, "keys", keys);
+}
+
 static bool take_keys(cr_py_request *r) {
     cr_py_input *in = &r->of_keys;
     r->has_keys = true;
-    if (!cr_py_input_take(in, r->keys)) {
-        cr_py_input_refused("keys");
-        return false;
-    }
+    if (!take_one_piece(in, r->keys)) return false;
     const bool here = r->input.kind != CR_PY_CUDA;
     const char *why = here && in->kind != CR_PY_HOST    ? "keys: an array in the memory of this process is wanted"
                       : !here && in->kind != CR_PY_CUDA ? "keys: those of a CUDA tensor are a tensor on the same GPU"
                       : in->ndim != 1                   ? "keys: an array of one axis is wanted, a key for each row"
-                      : in->is_masked                   ? "keys: without a mask: where= says which elements count"
-                      : in->swap || !cr_py_input_in_c_order(in)
-                          ? "keys: they must lie one after the other, in this machine's byte order: "
-                            "pass numpy.ascontiguousarray(keys, keys.dtype.newbyteorder('=')), or of a tensor "
-                            "keys.contiguous()"
+                      : !is_in_one_piece(in)
+                          ? "keys: they must lie one after the other on a GPU: pass keys.contiguous()"
                           : NULL;
     if (why != NULL) {
         PyErr_SetString(PyExc_ValueError, why);

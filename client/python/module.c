@@ -150,6 +150,13 @@ static PyObject *is_ranked(PyObject *module, PyObject *name) {
     return ask_op(name, goes_by_rank);
 }
 
+static bool goes_by_pairs(cr_op op) { return cr_op_inputs(op) == 2; }
+
+static PyObject *is_paired(PyObject *module, PyObject *name) {
+    (void)module;
+    return ask_op(name, goes_by_pairs);
+}
+
 static PyObject *is_ordered(PyObject *module, PyObject *args) {
     cr_op op = CR_OP_NONE;
     cr_dtype dtype = CR_DTYPE_NONE;
@@ -223,6 +230,7 @@ PyMODINIT_FUNC PyInit__cured(void) {
         {"_is_float", is_float, METH_O, "Whether a type's name is that of floats."},
         {"_is_index", is_index, METH_O, "Whether an operation's answer is an index."},
         {"_is_ranked", is_ranked, METH_O, "Whether an operation is found by a search."},
+        {"_is_paired", is_paired, METH_O, "Whether an operation is of two arrays."},
         {"_is_ordered", is_ordered, METH_VARARGS, "Whether an operation's answer on a type depends on the order."},
         {"_tensor_count", tensor_count, METH_NOARGS, "CUDA tensors whose regions are kept: for tests."},
         {"_numpy_known", numpy_known, METH_NOARGS, "Whether NumPy's arrays are read by their fields: for tests."},

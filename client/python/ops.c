@@ -98,6 +98,15 @@ static bool has_hollow_rows(PyObject *array) {
     return hollow;
 }
 
+/* An array in memory, or a file. */
+static PyObject *run_here(cr_py_request *r) {
+    PyObject *held[CR_PY_BESIDE], *answer = NULL;
+    if (cr_py_beside_take(r, held)) /* a call that goes on holds what it reads */
+        answer = r->async != NULL ? cr_py_async_start(r->async, r) : cr_py_request_run(r);
+    cr_py_beside_release(held);
+    return answer;
+}
+
 static PyObject *run_request(cr_py_request *r, const arguments *a) {
     const bool listed = is_list(r), stored = !listed && cr_py_is_stored(r->array);
     if ((listed || stored) && r->async != NULL)
@@ -112,12 +121,15 @@ static PyObject *run_request(cr_py_request *r, const arguments *a) {
         return quick != NULL || PyErr_Occurred() ? quick : run_elsewhere(r, "cured._lists", a);
     }
     if (stored) return run_elsewhere(r, "cured._chunks", a);
-    if (r->keys != NULL && r->async == NULL && !r->partial && has_hollow_rows(r->array))
-        return run_elsewhere(r, "cured._hollow", a);
-    if (r->async == NULL) return cr_py_request_run(r);
-    if (r->client == NULL) return cr_py_async_start(r->async, r);
-    PyErr_SetString(PyExc_TypeError, "client: an AsyncClient answers by itself");
-    return NULL;
+    if (r->async != NULL && r->client != NULL)
+        return PyErr_Format(PyExc_TypeError, "client: an AsyncClient answers by itself");
+    const bool is_share = cr_op_takes_share((cr_op)r->ops[0]); /* which goes with no keys */
+    if (r->keys != NULL && !r->partial && !is_share && has_hollow_rows(r->array)) {
+        if (r->async != NULL && r->out != NULL)
+            return PyErr_Format(PyExc_TypeError, "AsyncClient takes no out: cured.Client does");
+        return run_elsewhere(r, "cured._hollow", a); /* at once: there is nothing to wait for */
+    }
+    return run_here(r);
 }
 
 /* Of a good request the answer. What Python's files compute of floats counts too, such as casts to the type of out=. */

@@ -23,7 +23,6 @@ static const char *unfit(const cr_py_request *r, const cr_py_input *in) {
         return "second: a tensor on the array's GPU is wanted: move one to where the other is";
     if (r->input.kind != CR_PY_CUDA && in->kind != CR_PY_HOST)
         return "second: an array in the memory of this process is wanted (of a GPU's b.cpu() or b.get())";
-    if (in->is_masked) return "second: without a mask: where= says which pairs count";
     bool same = in->ndim == r->input.ndim;
     for (int i = 0; i < in->ndim && same; i++) same = in->shape[i] == r->input.shape[i];
     return same ? NULL : "second: its shape is not the array's";
@@ -32,6 +31,10 @@ static const char *unfit(const cr_py_request *r, const cr_py_input *in) {
 static bool take(cr_py_request *r) {
     cr_py_input *in = r->pair;
     if (!cr_py_input_take(in, r->second)) return cr_py_input_refused("second"), false;
+    if (in->is_masked && in->kind == CR_PY_HOST) { /* perhaps nothing is missing */
+        cr_py_input_release(in);
+        if (!cr_py_input_plain(in, "second", r->second)) return false;
+    }
     const char *why = unfit(r, in);
     if (why != NULL)
         PyErr_SetString(PyExc_ValueError, why);

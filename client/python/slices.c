@@ -57,10 +57,22 @@ static PyObject *combine(const cr_py_request *r, PyObject *value) {
 }
 
 /* The value of the first op, with the first value. */
+/* Whether a product that no type holds is 0 with the first value. */
+static bool is_nought(const cr_py_request *r, const cured_value *value) {
+    return cured_value_status(value, NULL) == CURED_OUT_OF_RANGE && PyIndex_Check(r->initial) &&
+           PyObject_IsTrue(r->initial) == 0;
+}
+
 static PyObject *with_initial(const cr_py_request *r, const cured_value *value) {
     bool nothing = cured_value_status(value, NULL) == CURED_INVALID_ARGUMENT; /* min, max of no elements */
-    PyObject *answer = nothing ? NULL : cr_py_answer_value(value);
+    PyObject *answer = nothing ? NULL : is_nought(r, value) ? PyLong_FromLong(1) : cr_py_answer_value(value);
     return answer == NULL && !nothing ? NULL : combine(r, answer);
+}
+
+/* Of integers no type is asked for beside a first value. */
+static bool is_product_of_integers(const cr_py_request *r) {
+    return r->initial != NULL && of_integers(r) && r->options.overflow != CURED_OVERFLOW_WRAP &&
+           cr_op_term((cr_op)r->ops[0]) == CR_TERM_PRODUCT;
 }
 
 /* Runs one slice; the call's answers are in job->call. */
@@ -68,7 +80,11 @@ static bool run_slice(cr_py_request *r, cr_py_job *job, const cr_py_plan *plan, 
                       cr_py_link *link) {
     job->has_extra = r->initial != NULL && !of_integers(r);
     if (job->has_extra && !float_element(r->initial, r->input.dtype, job->extra)) return false;
-    return cr_py_job_do(job, r, plan, client, link);
+    /* With the first value a product may fit 64 bits that does not without it, as -1 and 2^63. */
+    if (is_product_of_integers(r)) r->options.result_dtype = CURED_I128;
+    const bool good = cr_py_job_do(job, r, plan, client, link);
+    if (is_product_of_integers(r)) r->options.result_dtype = CURED_DTYPE_DEFAULT;
+    return good;
 }
 
 static PyObject *run_whole(cr_py_request *r, cr_py_client *client, cr_py_link *link) {

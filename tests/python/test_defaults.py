@@ -228,12 +228,14 @@ class Bins(Case):
             self.assertEqual((8 / 5, 5.0), cured.average(x, weights=weights, returned=True, where=keep))
 
     def test_a_container_beside_an_array(self):
-        """What is in memory has nothing beside it that is read in blocks; it is told so, and what makes an array of it."""
+        """It is read whole, and answered as the array that it holds."""
         x = numpy.arange(4.0)
-        for a in (zarr.array(x), dask.array.from_array(x), xarray.DataArray(x)):
-            for call in (lambda: cured.dot(x, a), lambda: cured.average(x, weights=a), lambda: cured.sum(x, keys=a.astype("i4"), groups=4)):
-                with self.assertRaisesRegex(TypeError, "an array is wanted: .*numpy.asarray.a. makes one"):
-                    call()
+        for make in (zarr.array, dask.array.from_array, xarray.DataArray):
+            self.assertEqual(cured.dot(x, x), cured.dot(x, make(x)))
+            self.assertEqual(cured.average(x, weights=x), cured.average(x, weights=make(x)))
+            self.assert_arrays(cured.sum(x, keys=x.astype("i4")), cured.sum(x, keys=make(x.astype("i4"))))
+            self.assert_arrays(cured.max(x, offsets=[0, 2, 4]), cured.max(x, offsets=make(numpy.array([0, 2, 4]))))
+            self.assertEqual(cured.sum(x, where=x > 1), cured.sum(x, where=make(x > 1)))
 
 
 class Labels(Case):

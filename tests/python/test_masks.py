@@ -178,9 +178,9 @@ class Beside(DaemonTest, Case):
                         ("where: .*missing", lambda: who.var(a, axis=1, ddof=0.5, where=keep)), ("where: .*missing", lambda: who.sum(a, where=keep[0])),
                         ("where: .*missing", lambda: who.sum(a, keys=np.arange(2), where=keep)),
                         ("where: .*missing", lambda: who.sum(a, where=np.ma.masked_array(True, True))),
-                        ("second: without a mask", lambda: who.dot(a, other)), ("offsets: without a mask", lambda: who.sum(a.ravel(), offsets=ends)),
-                        ("keys: without a mask", lambda: who.sum(a, keys=groups)), ("second: without a mask", lambda: cured.average(a, weights=other, client=who if who is not cured else None)),
-                        ("weights: some are missing", lambda: cured.average(a, 0, few)), ("second: without a mask", lambda: cured.vecdot(a, other[1]))):
+                        ("second: elements of it are missing", lambda: who.dot(a, other)), ("offsets: without a mask", lambda: who.sum(a.ravel(), offsets=ends)),
+                        ("keys: without a mask", lambda: who.sum(a, keys=groups)), ("second: elements of it are missing", lambda: cured.average(a, weights=other, client=who if who is not cured else None)),
+                        ("weights: some are missing", lambda: cured.average(a, 0, few)), ("second: elements of it are missing", lambda: cured.vecdot(a, other[0]))):
                     with self.assertRaisesRegex((TypeError, ValueError), words):
                         call()
 

@@ -43,6 +43,14 @@ class Pandas(Case):
             with self.assertRaisesRegex(TypeError, "where: elements of it are missing" if dtype == "boolean" else "where: "):
                 cured.sum(numpy.arange(3), where=s)
 
+    def test_array_of_numpys_type(self):
+        """Its NaNs are numbers as others: nothing is missing from it."""
+        for values in ([1.0, numpy.nan, 2.0], [1.0, 5.0, 2.0]):
+            a, array = numpy.array(values), pandas.Series(values).array
+            self.assert_same(cured.sum(a), cured.sum(array))
+            self.assert_same(cured.dot(a, a), cured.dot(a, array))
+            self.assertEqual(3, cured.count(array, nulls="error"))
+
     def test_refused(self):
         times = pandas.Series(pandas.to_datetime(["2020-01-01"]))
         for s in (pandas.Series(["x"]), times, times.dt.tz_localize("UTC"), pandas.Series([1, "x"]),

@@ -65,8 +65,9 @@ def both_masks(arguments):
     array, where = arguments
     values, missing = adapt(array)
     try:
+        from ._bins import as_numpy
         keep, unknown = (where, None) if where is False else adapt_mask(where)
-        keep = numpy.asarray(keep)
+        keep = as_numpy(keep, "where")
         if keep.dtype != bool:
             return where
         keep = numpy.broadcast_to(keep if unknown is None else keep & ~unknown, numpy.shape(values))
@@ -100,7 +101,7 @@ def column(a):
     if getattr(a, "ndim", 1) != 1:
         raise TypeError("%s: reduce its columns one by one, or a.to_numpy()" % type(a).__name__)
     dtype = a.dtype
-    plain = getattr(dtype, "numpy_dtype", None)  # of Int64, boolean, and pyarrow's
+    plain = None if is_numpys(dtype) else getattr(dtype, "numpy_dtype", None)  # of Int64, boolean, and pyarrow's
     if plain is None or getattr(plain, "kind", "O") in ADVICE:
         return checked(a.to_numpy() if not is_odd(dtype) else a, dtype, a), None
     missing = a.isna()
@@ -108,6 +109,11 @@ def column(a):
     if not missing.any():
         return a.to_numpy(dtype=plain), None
     return a.to_numpy(dtype=plain, na_value=plain.type(0)), missing
+
+
+def is_numpys(dtype):
+    """Whether it is pandas' name for a type of NumPy's, as of Series.array: there NaN is a number as others."""
+    return type(dtype).__name__ in ("PandasDtype", "NumpyEADtype")
 
 
 def is_odd(dtype):

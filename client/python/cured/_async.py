@@ -49,6 +49,8 @@ class AsyncClient:
         self._link.close()
 
     async def _answer(self, call):
+        if not isinstance(call, _cured._Call):  # an answer of no elements
+            return call
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             if self._futures:
@@ -105,8 +107,14 @@ class AsyncClient:
             self._timer = self._loop.call_later(timeout / 1000, self._process)
 
 
+_COUNTED = {name for name in dir(_cured._Link) if "min_count" in (getattr(getattr(_cured._Link, name), "__text_signature__", None) or "")} - {"describe"}
+
+
 def _method(name):
     async def method(self, *args, **kwargs):
+        if args and kwargs.get("min_count") and name in _COUNTED and not isinstance(args[0], (list, tuple)):
+            from ._counted import awaited
+            return await awaited(self, name, args, kwargs)
         return await self._answer(getattr(self._link, name)(*args, **kwargs))
 
     method.__name__ = name
@@ -130,7 +138,8 @@ async def _quantile(self, a, /, q, *args, out=None, **kwargs):
     if isinstance(q, (int, float)):
         return await self._answer(self._link.quantile(a, q, *args, out=out, **kwargs))
     from . import _order
-    q, answers = _order.shares(q), []
+    from ._beside import kept
+    q, answers, kwargs = _order.shares(q), [], kept(kwargs)
     for piece in _order.pieces(q):
         answers += await self._answer(self._link.quantile(a, piece, *args, out=out, **kwargs))
     return _order.stacked(answers, q, kwargs.get("dtype"))

@@ -15,6 +15,18 @@ def no_file(a, name):
         raise TypeError("%s: a file is the first array alone: pass numpy.load(path, mmap_mode='r')" % name)
 
 
+def as_numpy(a, name):
+    """NumPy's array of the same elements. It makes one object of a tensor that speaks DLPack alone."""
+    import numpy
+    array = numpy.asarray(a)
+    if array.dtype != object or not hasattr(a, "__dlpack__"):
+        return array
+    try:
+        return numpy.from_dlpack(a)
+    except (TypeError, RuntimeError, BufferError, AttributeError) as error:  # of a type that NumPy has not
+        raise TypeError("%s: %s is no array of NumPy's (%s)" % (name, type(a).__name__, error)) from None
+
+
 def whole(a, name):
     """An array of every kind as NumPy's, and where elements of it are missing; None: nowhere. name: what its caller calls it."""
     import numpy
@@ -28,7 +40,7 @@ def whole(a, name):
         a = _blocks._checked(store, tuple(slice(0, n) for n in store.shape))
     if not is_no_array(type(a)):
         a, mask = adapt(a)
-    return numpy.asarray(a), None if mask is None or mask is False else numpy.broadcast_to(mask, numpy.shape(a))
+    return as_numpy(a, name), None if mask is None or mask is False else numpy.broadcast_to(mask, numpy.shape(a))
 
 
 def _present(a, weights, name):

@@ -12,6 +12,7 @@ import numpy
 
 from . import _blocks, _cured, _slices
 from ._arrow import OnGpu, answer_on_gpu, opened
+from ._beside import in_memory, mask_of
 from ._blocks import ahead, complete, extents, reader, start_of
 from ._cured import _is_index, _is_ordered, _is_ranked
 from ._initial import combine
@@ -40,6 +41,7 @@ class Call:
         self.axis, self.keepdims = options.pop("axis", None), bool(options.pop("keepdims", False))
         self.initial, self.out = options.pop("initial", None), options.pop("out", None)
         self.where, self.second = options.pop("where", None), options.pop("second", None)
+        options = in_memory(options)  # keys and offsets
         self.strict = _word(options.pop("nulls", "skip"), "nulls", ("skip", "error")) == "error"
         self.read = reader(self.store, *(None if array is None else beside(array, self.store.shape, what)
                                          for array, what in ((self.where, "where"), (self.second, "second"))), self.strict)
@@ -132,7 +134,9 @@ def whole(call):
         if call.initial is not None and dtype.kind == "f":  # it is one more element
             state = merge([state, (_cured.partial(numpy.array([call.initial], dtype), rest, first=None), {})], (), "")
         indices = [op for op in rest if _is_index(op)]
-        answers.update(finish(state, rest, indices, options_of_finish(rest, indices, options_of(rest)))._answers)
+        # With the first value a product may fit 64 bits that does not without it, as -1 and 2^63.
+        wide = {"dtype": "i128"} if call.initial is not None and rest == ["prod"] and call.fold.get("overflow") != "wrap" else {}
+        answers.update(finish(state, rest, indices, options_of_finish(rest, indices, {**options_of(rest), **wide}))._answers)
     if call.initial is not None and dtype.kind != "f":
         answers = {op: _with_initial(call, op, answer) for op, answer in answers.items()}
     return [answers[op] for op in ops]
@@ -206,6 +210,8 @@ def _product(call):
 def _with_initial(call, op, answer):
     if isinstance(answer, ValueError):  # there are no elements
         answer = None
+    if isinstance(answer, OverflowError) and op == "prod" and hasattr(call.initial, "__index__") and not call.initial:
+        answer = 1  # which the first value makes 0
     if isinstance(answer, Exception):
         return answer
     return combine((JOINING[op], answer, call.initial, call.store.dtype.kind, call.fold.get("overflow") == "wrap"))
@@ -325,7 +331,7 @@ def _by_dask(call):
         return None
     import dask
     from . import dask as exact
-    shared = {} if call.where is None else {"where": call.where}
+    shared = {} if call.where is None else {"where": mask_of(call.where)}
     options, axis, keepdims = dict(call.fold, **call.more, **shared), call.axis, call.keepdims
     if "keys" in options and "groups" not in options:
         options["groups"] = exact.groups_of(options["keys"])

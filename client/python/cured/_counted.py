@@ -3,10 +3,12 @@ import operator
 
 import numpy
 
-from . import _cured
-from ._arrow import kept
+from . import _arrow, _cured
+from ._beside import kept
+from ._lists import names_of
 from ._result import Result
 
+PAIRS_SKIPPED = "min_count: not with nan='skip' and two arrays"
 WITHOUT = ("dtype", "ddof", "overflow", "initial", "second")  # what a count does not take
 
 
@@ -17,8 +19,8 @@ def _counts(array, names, client, options):
         found = _cured.reduce(array, asked, client=client, **options)._answers
         return found, found["count"]
     if "second" in options and options.get("nan") == "skip":  # a pair counts where neither is NaN
-        raise TypeError("min_count: not with nan='skip' and two arrays")
-    array = kept(array)  # it is read twice
+        raise TypeError(PAIRS_SKIPPED)
+    array = _arrow.kept(array)  # it is read twice
     plain = {name: value for name, value in options.items() if name not in WITHOUT}
     if "initial" in options:
         found = {names[0]: getattr(_cured, names[0])(array, client=client, **options)}
@@ -42,7 +44,7 @@ def checked(op, answer, count, least):
 
 def answer(arguments):
     what, array, names, client, options = arguments
-    options = {name: value for name, value in options.items() if name != "client"}
+    options = kept({name: value for name, value in options.items() if name != "client"})
     least, out = operator.index(options.pop("min_count")), options.pop("out", None)
     if any(options.get(name) is not None for name in ("shape", "start", "first", "_asked")):
         raise TypeError("shape, start, first: only a partial has them")
@@ -62,6 +64,32 @@ def answer(arguments):
         return made
     from ._out import store
     return store((made, out, what == "", names))
+
+
+async def awaited(client, name, args, options):
+    """Of an AsyncClient: a method's answer, with min_count among its options."""
+    (array, *args), options = args, kept(options)
+    least = options.pop("min_count")
+    _cured.count(numpy.empty(0), min_count=least)  # raises what is wrong with it
+    names = names_of(args.pop(0) if args else options.pop("ops")) if name == "reduce" else [name]
+    if _cured._is_paired(name) and args:
+        options["second"] = args.pop(0)
+    if options.get("initial") is not None:
+        raise TypeError("AsyncClient takes no initial: cured.Client does")
+    axis = {"axis": args[0]} if args else {}
+    if options.get("second") is None:
+        found = (await client.reduce(array, names if "count" in names else [*names, "count"], **axis, **options))._answers
+        count = found["count"]
+    else:
+        if options.get("nan") == "skip":
+            raise TypeError(PAIRS_SKIPPED)
+        found = (await client.reduce(array, names, **axis, **options))._answers
+        count = await client.count(array, **axis, **{name: value for name, value in options.items() if name not in WITHOUT})
+    answers = {op: checked(op, found[op], count, operator.index(least)) for op in names}
+    made = Result(answers) if name == "reduce" else answers[name]
+    if isinstance(made, Exception):
+        raise made
+    return made
 
 
 def _takes(names, dtype):

@@ -11,6 +11,8 @@ import numpy
 from . import _cured
 from ._adapt import adapt, is_stored
 from ._arrow import OnGpu, kept
+from ._beside import kept as kept_beside
+from ._bins import whole
 from ._blocks import complete
 from ._chunks import Call
 from ._lists import _cuda_device, check_options, says_nothing
@@ -127,7 +129,8 @@ def _along(array, op, axes, keepdims, where, ddof, options, client):
         options = {**options, "nulls": "skip"}
     if where is not None:
         _cured.count(numpy.ma.getdata(array), where=where)  # raises what is wrong with the mask
-        where = numpy.asanyarray(where)
+        where, unknown = whole(where, "where")
+        where = where if unknown is None else where & ~unknown
         missing = numpy.ma.getmaskarray(array) | ~numpy.broadcast_to(where, array.shape)
         array = numpy.ma.masked_array(numpy.ma.getdata(array), missing)
     stay = [k for k in range(array.ndim) if k not in axes]
@@ -142,7 +145,7 @@ def _along(array, op, axes, keepdims, where, ddof, options, client):
 def answer(arguments):
     what, array, names, client, options = arguments
     from ._slices import axes_of
-    options = {name: value for name, value in options.items() if name != "client" and not says_nothing(name, value)}
+    options = kept_beside({name: value for name, value in options.items() if name != "client" and not says_nothing(name, value)})
     ddof = Fraction(float(options.pop("ddof")))
     out, axis, keepdims, where = (options.pop(name, None) for name in ("out", "axis", "keepdims", "where"))
     if isinstance(array, (list, tuple)):

@@ -196,6 +196,9 @@ def reduce_each(arrays, ops, /, **options):
         raise TypeError("out: reduce_each has a Result for each array: call cured.reduce(a, ops, out=…) for each")
     if not isinstance(arrays, (list, tuple)):
         arrays = list(arrays)
+    if any(is_arrow(type(value)) for value in options.values()):
+        from ._beside import kept
+        options = kept(options)
     together = options.keys() <= _TOGETHER
     if together and arrays and hasattr(type(arrays[0]), "__dlpack_c_exchange_api__"):  # C functions look at them, and at their types
         results = _cured._cuda_each(arrays, ops, True, **options)

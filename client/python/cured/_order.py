@@ -3,6 +3,7 @@ import numpy
 
 from . import _chunks, _cured
 from ._adapt import is_stored
+from ._beside import kept
 from ._lists import OPTIONS, check_options, checked
 from ._out import default_type, put
 from ._search import AT_ONCE, answers_of_list, shares
@@ -39,7 +40,8 @@ def spread(arguments):
     owner, array, given, options = arguments
     is_file = isinstance(owner, _cured.File)
     function = owner.quantile if is_file or isinstance(owner, _cured.Client) else _cured.quantile
-    given, out = list(given), options.pop("out", None)
+    given, options = list(given), kept(options)
+    out = options.pop("out", None)
     if not given and "q" not in options:
         raise TypeError("q is missing: a share from 0 to 1, or several")
     q = shares(given.pop(0) if given else options.pop("q"))

@@ -3,9 +3,17 @@
 Arguments are NumPy's, in its order; the others are cured's. Answers are cured's: exact, then rounded once.
 """
 from . import _cured
-from ._adapt import ARRAYS
+from ._adapt import ARRAYS, is_arrow
 from ._bins import whole
 from ._lists import _cuda_device, misses
+
+
+def _kept(*given):
+    """Arrow's streams may come once only, and are looked at several times."""
+    if not any(is_arrow(type(a)) for a in given):
+        return given
+    from ._arrow import kept
+    return tuple(kept(a) if is_arrow(type(a)) else a for a in given)
 
 
 def _shape(a):
@@ -76,25 +84,25 @@ def _counted(a, where):
     return ~missing & (given if unknown is None else given & ~unknown)
 
 
-def average(a, axis=None, weights=None, returned=False, *, keepdims=False, dtype=None, where=None, keys=None, groups=None, drop=False,
-            nan="propagate", out=None, client=None):
+def average(a, axis=None, weights=None, returned=False, *, keepdims=False, dtype=None, where=None, offsets=None, keys=None, groups=None,
+            drop=False, nan="propagate", nulls="skip", min_count=0, out=None, client=None):
     """The elements' sum, each times its weight, divided by the sum of the weights; without weights the mean.
 
     weights: an array of a's type, of its shape or along axis; by key of its rows, too. Weights that add up to 0 give NaN. returned: the weights' sum, too.
     """
-    options = {"keepdims": keepdims, "dtype": dtype, "where": where, "nan": nan, "out": out, "client": client}
-    keyed = {"keys": keys, "groups": groups, "drop": drop}
-    options.update(keyed)
+    a, weights, where, offsets, keys = _kept(a, weights, where, offsets, keys)
+    shared = {"keepdims": keepdims, "offsets": offsets, "keys": keys, "groups": groups, "drop": drop, "client": client}
+    options = {"dtype": dtype, "where": where, "nan": nan, "out": out, "nulls": nulls, "min_count": min_count, **shared}
     if weights is None:
         answer = _cured.mean(a, axis, **options)
-        return (answer, _cured.count(a, axis, keepdims=keepdims, where=where, nan=nan, client=client, **keyed)) if returned else answer
+        return (answer, _cured.count(a, axis, where=where, nan=nan, **shared)) if returned else answer
     weights = _spread(_as_weights(a, weights), _shape(a), 0 if axis is None and keys is not None else axis)
     answer = _cured.average(a, weights, axis, **options)
     if not returned:
         return answer
     if nan != "propagate":
         raise TypeError("returned: not with nan='skip', because weights of pairs that are skipped do not count")
-    return answer, _cured.sum(weights, axis, keepdims=keepdims, where=_counted(a, where), client=client, **keyed)
+    return answer, _cured.sum(weights, axis, where=_counted(a, where), **shared)
 
 
 def vecdot(a, b, /, *, axis=-1, **options):

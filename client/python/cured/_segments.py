@@ -4,14 +4,16 @@ Called by the extension; offsets of int32, int64, uint32 and uint64 without gaps
 """
 import numpy
 
+from ._bins import whole
+
 
 def as_offsets(given):
     """An array of one axis, of a type that cured takes as offsets."""
     if getattr(getattr(given, "device", None), "type", "cpu") == "cuda" or hasattr(given, "__cuda_array_interface__"):
         raise TypeError("offsets: on a GPU they are contiguous int32, int64, uint32 or uint64, beside a CUDA tensor: pass offsets.cpu()")
-    if numpy.ma.isMaskedArray(given) and numpy.ma.getmaskarray(given).any():
+    array, missing = whole(given, "offsets")
+    if missing is not None and missing.any():
         raise TypeError("offsets: without a mask: each is where a segment ends and the next begins")
-    array = numpy.asarray(given)
     if array.size == 0 and isinstance(given, (list, tuple)):
         array = array.astype("int64")
     if array.ndim != 1 or array.dtype.kind not in "iu":

@@ -171,15 +171,20 @@ def _segments(call, options):
     from ._segments import as_offsets
     size, shape, given = call.store.dtype.itemsize, call.store.shape, options["offsets"]
     if len(shape) != 1 or len(options) > 1 or call.initial is not None:
-        call.ask(numpy.zeros((1,) * len(shape), call.store.dtype), None, **dict(options, offsets=[0, 1]))
+        call.ask(*call.one(), **dict(options, offsets=[0, 1]))
         raise TypeError("offsets: they name segments of an array of one axis, and go with no axis")
     offsets = as_offsets(given).astype(numpy.int64, casting="unsafe")
     steps = numpy.diff(offsets)
     if not offsets.size or (steps < 0).any() or offsets[0] < 0 or offsets[-1] > shape[0]:
         call.ask(numpy.broadcast_to(numpy.zeros(1, call.store.dtype), shape), None, offsets=given)
         raise ValueError("offsets: they do not fall, and are 0 to %d" % shape[0])
+    if call.strict:  # the array's other elements are looked at, too
+        most = max(1, _blocks.BLOCK_BYTES // size)
+        for begin, end in ((0, int(offsets[0])), (int(offsets[-1]), shape[0])):
+            for at in range(begin, end, most):
+                call.read((slice(at, min(end, at + most)),))
     if not len(steps):
-        return call.ask(numpy.empty(0, call.store.dtype), None, offsets=offsets - offsets)
+        return call.ask(*(None if one is None else one[:0] for one in call.one()), offsets=offsets - offsets)
     if int(steps.max()) * size > _blocks.MOST_BYTES:
         raise ValueError("offsets: segment %d has more than %d bytes, the limit in a container: reduce it by itself"
                          % (int(steps.argmax()), _blocks.MOST_BYTES))

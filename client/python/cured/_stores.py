@@ -124,9 +124,11 @@ def beside(array, shape, what):
         store = store_of(array)
         own, dtype, read = store.shape, store.dtype, store.read
     else:
-        array, missing = (numpy.asanyarray(array), None) if what == "where" else whole(array, what)
+        array, missing = whole(array, what)
         if missing is not None and missing.any():
-            raise ValueError(MISSES)
+            if what != "where":
+                raise ValueError(MISSES)
+            array = numpy.ma.masked_array(array, missing)
         own, dtype, read = array.shape, array.dtype, array.__getitem__
     behind = len(shape) - len(own)
     if what == "where" and dtype != bool:

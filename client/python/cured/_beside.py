@@ -1,0 +1,80 @@
+"""What stands beside an array (where=, keys=, offsets=, second=) and lies in a container or a column: read whole, where an array in memory is
+beside it. A container beside a container is read in its blocks (_stores.beside)."""
+import numpy
+
+from . import _arrow, _blocks, _cured
+from ._adapt import is_arrow, is_stored
+from ._bins import no_file, whole
+
+NAMES = ("where", "keys", "offsets", "second")
+MISSES = {
+    "keys": "keys: without a mask: where= says which elements count",
+    "offsets": "offsets: without a mask: each is where a segment ends and the next begins",
+    "second": "second: elements of it are missing: where= says which pairs count",
+}
+
+
+def gathered(arguments):
+    """A NumPy array of what a container holds. A mask that misses elements leaves these out. What lies on a GPU stays there."""
+    name, given = arguments
+    no_file(given, name)
+    given = _arrow.opened(given)
+    if isinstance(given, _arrow.OnGpu):
+        if len(given.columns) != 1:
+            raise TypeError("%s: an Arrow array of %d chunks: pass one of one chunk" % (name, len(given.columns)))
+        return given.array
+    try:
+        from ._stores import store_of
+        store = store_of(given)
+    except (TypeError, ValueError) as error:
+        raise type(error)("%s: %s" % (name, error)) from None
+    size = store.dtype.itemsize
+    for n in store.shape:
+        size *= n
+    if size > _blocks.MOST_BYTES:
+        raise ValueError("%s: the container has %d bytes, and beside an array in memory %d are read at most: reduce parts of both, or pass an "
+                         "array that is mapped" % (name, size, _blocks.MOST_BYTES))
+    array, missing = whole(store if isinstance(store, _arrow.ArrowStore) else given, name)
+    if missing is None or not missing.any():
+        return array
+    if name in MISSES:
+        raise ValueError(MISSES[name])
+    if array.dtype != bool:  # whoever takes it says so
+        return array
+    return array & ~missing
+
+
+def mask_of(where):
+    """A mask as Dask takes it: of what is no container NumPy's array, which leaves out what it misses."""
+    if is_arrow(type(where)):
+        return gathered(("where", where))
+    if is_stored(type(where)):
+        return where
+    keep, missing = whole(where, "where")
+    return keep if missing is None or keep.dtype != bool else keep & ~missing
+
+
+def plain(arguments):
+    """Of an array that has a mask, or keys that lie with gaps or in another byte order, what is read: in one piece, and nothing is missing."""
+    name, given = arguments
+    array, missing = whole(given, name)
+    if missing is not None and missing.any():
+        raise ValueError(MISSES[name])
+    return numpy.ascontiguousarray(array, array.dtype.newbyteorder("=")) if name == "keys" else array
+
+
+def in_memory(options):
+    """The options, with those that are looked at as NumPy's arrays."""
+    return {name: _looked_at(name, value) if name in NAMES else value for name, value in options.items()}
+
+
+def _looked_at(name, value):
+    if isinstance(value, _cured.File) or is_stored(type(value)):
+        return gathered((name, value))
+    is_plain = type(value) is numpy.ndarray or value is None or isinstance(value, (list, tuple))
+    return value if name == "where" or is_plain else plain((name, value))
+
+
+def kept(options):
+    """The options of a call that is made several times: Arrow's streams may come once only."""
+    return {name: _arrow.kept(value) if name in NAMES and is_arrow(type(value)) else value for name, value in options.items()}

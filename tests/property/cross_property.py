@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Property run of what Python can ask: arrays of every kind × containers × who answers × ops × options, drawn at random, each answer held
+against the oracle bit by bit. What is refused is refused by a sentence that is known here (cross_refusals.py).
+
+    cross_property.py                        the run for CI
+    cross_property.py --cases 100000         a longer one; --seed N starts elsewhere, --jobs N processes, --seconds S ends by time
+    cross_property.py --seed N --replay K    one case again, with what it held
+"""
+import argparse
+import collections
+import faulthandler
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", name) for name in ("python", "integration", "oracle")]
+import support  # noqa: E402: it ends the program with 77 where the tests cannot run
+from support import NUMPY, numpy as np  # noqa: E402
+import oracle  # noqa: E402
+import cross_draw  # noqa: E402
+import cross_doors  # noqa: E402
+import cross_holders  # noqa: E402
+import cross_refusals  # noqa: E402
+import cross_truth  # noqa: E402
+from cured_daemon import CURED, Daemon  # noqa: E402
+
+WAYS = 3  # of each case that answer or refuse
+DRAWN = 8  # ways at most, of which some are not for the case
+BATCH = 100
+HANG_S = 300  # that long one case takes on no machine
+
+
+def agrees(value, wanted, dtype):
+    if isinstance(wanted, tuple):  # a product of floats: between two
+        bits = int.from_bytes(np.array(value, NUMPY[dtype]).tobytes(), "little")
+        return isinstance(value, float) and wanted[0] <= oracle.order(dtype, bits) <= wanted[1]
+    return support.same(value, wanted)
+
+
+def complaint(answer, wanted, stored):
+    """What is wrong with an answer; None: nothing. stored: it lies in the caller's array."""
+    if isinstance(wanted, cross_truth.Lacking):
+        return "answered %r, where there is none" % (answer,)
+    if isinstance(answer, cross_truth.Answer):  # of a door that is not Python's
+        shape, values = answer.shape, answer.values
+        if answer.dtype not in (None, wanted.dtype) and values:
+            return "its type is %s" % answer.dtype
+    elif isinstance(answer, np.ndarray):
+        shape, values = answer.shape, answer.reshape(-1).tolist()
+        if wanted.dtype == "digest":
+            values = ["cd1-%016x%016x-%d" % value for value in values]
+        elif wanted.dtype in NUMPY and answer.dtype != NUMPY[wanted.dtype] and not stored:
+            return "its type is %s" % answer.dtype
+    else:
+        shape, values = None, [answer]
+    if shape != wanted.shape:
+        return "its shape is %s" % (shape,)
+    if len(values) != len(wanted.values) or not all(agrees(value, one, wanted.dtype) for value, one in zip(values, wanted.values)):
+        return "it is %r" % (values[:12],)
+    return None
+
+
+class Run:
+    """Cases of one seed, one after the other."""
+
+    def __init__(self, seed, addresses, folder):
+        self.seed, self.folder, self.doors = seed, folder, cross_doors.Doors(addresses)
+        self.counts, self.refused, self.failures = collections.Counter(), collections.Counter(), []
+
+    def fail(self, number, case, what, why):
+        self.failures.append((number, "%s\n      by %s\n      %s" % (case, what, why)))
+
+    def look(self, number, case, wanted, what, function):
+        """Whether somebody was asked."""
+        try:
+            answer = function()
+        except cross_draw.NotHere:
+            return False
+        except Exception as error:
+            said = cross_refusals.known(error)
+            if isinstance(wanted, cross_truth.Lacking) and type(error) in wanted.kinds or said:
+                self.counts["refused" if said else "without answer"] += 1
+                self.refused[said] += bool(said)
+            else:
+                where = "".join(traceback.format_tb(error.__traceback__)[-2:])
+                self.fail(number, case, what, "raised %s: %s\n      want %r\n%s" % (type(error).__name__, error, wanted, where))
+            return True
+        self.counts["answered"] += 1
+        why = complaint(answer, wanted, what.startswith("own_array"))
+        if why:
+            self.fail(number, case, what, "%s\n      want %r" % (why, wanted))
+        return True
+
+    def case(self, number, show=False):
+        case = cross_draw.draw(self.seed, number)
+        wanted = cross_truth.truth(case)
+        if show:
+            print("%r\nelements %s\nbeside %s\nother %s\nwant %r" % (case, case.raw.hex(), case.beside, case.other, wanted))
+        bag = cross_holders.Bag(self.folder)
+        left = WAYS
+        for what, function in cross_doors.ways(self.doors, self.seed, number, bag, case, wanted, DRAWN):
+            left -= self.look(number, case, wanted, what, function)
+            if left == 0:
+                break
+        bag.end()
+
+
+def run_batch(job):
+    seed, addresses, first, count, until, mark = job
+    warnings.simplefilter("ignore")
+    faulthandler.enable()
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(seed, addresses, folder)
+        done = 0
+        for number in range(first, first + count):
+            if until is not None and time.monotonic() > until:
+                break
+            with open(mark, "w") as file:  # what a crash or a hang is of
+                file.write(str(number))
+            faulthandler.dump_traceback_later(HANG_S, exit=True)
+            run.case(number)
+            done += 1
+        faulthandler.cancel_dump_traceback_later()
+        run.doors.end()
+    return done, run.counts, run.refused, run.failures
+
+
+def work(jobs, results):
+    """A process of its own: a crash is told by its end."""
+    for job in jobs:
+        results.send(run_batch(job))
+    results.close()
+
+
+def rounds(args, addresses, folder):
+    """The results of each process, or (the case, its exit status) of one that ended."""
+    until = None if args.seconds is None else time.monotonic() + args.seconds
+    count = (args.cases + args.jobs - 1) // args.jobs
+    context, started = multiprocessing.get_context("spawn"), []
+    for i in range(args.jobs):
+        mark = os.path.join(folder, "case%d" % i)
+        with open(mark, "w") as file:
+            file.write(str(i * count))
+        spans = [(at, min(BATCH, (i + 1) * count - at)) for at in range(i * count, min((i + 1) * count, args.cases), BATCH)]
+        here, there = context.Pipe(False)
+        process = context.Process(target=work, args=([(args.seed, addresses, first, n, until, mark) for first, n in spans], there))
+        process.start()
+        there.close()
+        started.append((process, here, mark))
+    for process, here, mark in started:
+        try:
+            while True:
+                yield here.recv()
+        except EOFError:
+            process.join()
+        if process.exitcode:
+            with open(mark) as file:
+                yield int(file.read()), process.exitcode
+
+
+def report(args, found):
+    """Prints what the rounds found; whether all is well."""
+    total, failed, counts, refused = 0, 0, collections.Counter(), collections.Counter()
+    for result in found:
+        if len(result) == 2:
+            failures = [(result[0], "the process ended with %d: a crash, or no end within %d s" % (result[1], HANG_S))]
+        else:
+            done, more, words, failures = result
+            total += done
+            counts += more
+            refused += words
+        for number, text in failures:
+            failed += 1
+            if failed <= args.most:
+                print("FAIL  %s\n      replay: %s --seed %d --replay %d" % (text, sys.argv[0], args.seed, number), flush=True)
+    if args.refusals:
+        for words, count in refused.most_common():
+            print("%6d  %s" % (count, words))
+    print("cross property: %d cases (seed %d), asked in %s ways, %d failures" % (
+        total, args.seed, ", ".join("%d %s" % (n, word) for word, n in sorted(counts.items())), failed))
+    return not failed and counts["answered"] > counts["refused"]
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--cases", type=int, default=1000)
+    p.add_argument("--seconds", type=float)
+    p.add_argument("--seed", type=int, default=int(os.environ.get("CURED_TEST_SEED") or 1))
+    p.add_argument("--jobs", type=int, default=min(2, os.cpu_count()))
+    p.add_argument("--most", type=int, default=20, help="failures that are printed")
+    p.add_argument("--refusals", action="store_true", help="print what was refused, and how often")
+    p.add_argument("--replay", type=int, metavar="K", help="run case K of this seed alone")
+    args = p.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        daemon = Daemon(folder) if os.path.exists(CURED) else None
+        addresses = [] if daemon is None else daemon.addresses
+        if args.replay is not None:
+            warnings.simplefilter("ignore")
+            run = Run(args.seed, addresses, folder)
+            run.case(args.replay, show=True)
+            good = report(args, [(1, run.counts, run.refused, run.failures)])
+            good = not run.failures
+        else:
+            good = report(args, rounds(args, addresses, folder))
+        if daemon is not None:
+            daemon.process.terminate()
+            daemon.process.wait()
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()
