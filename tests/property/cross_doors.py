@@ -158,7 +158,8 @@ def parts(r, ask):
         if "keys" in c.beside:
             more["keys"] = ask.beside(r, c.beside["keys"][cut])[1]
         if c.op in PAIRS:
-            more["second"] = ask.beside(r, np.frombuffer(c.other, NUMPY[c.dtype])[cut])[1]
+            other = np.frombuffer(c.other, NUMPY[c.dtype])
+            more["second"] = ask.beside(r, (other.reshape(c.shape) if "keys" in c.beside else other)[cut])[1]
         held = holders.hold(r, ask.bag, a, missing)[1]
         part = r.choice([cured, *ask.doors.clients]).partial(held, [c.op], **more, **({} if placed or by_key else {"first": None}))
         made.append(pickle.loads(pickle.dumps(part)) if r.random() < 0.3 else part)

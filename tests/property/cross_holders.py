@@ -3,10 +3,12 @@ takes (r, bag, array, missing) and gives an object, or None where it cannot hold
 import array as python_array
 import itertools
 import os
+import random
 import warnings
 
 import arrow_producer
 import numpy as np
+from cured import _blocks
 from support import DLPACK, Tensor, cured
 
 try:  # Debian's Python has them
@@ -22,6 +24,13 @@ except ImportError:
     dask = None
 NUMBER = itertools.count()
 ALIVE = []
+
+
+def cut_blocks(seed, number):
+    """How containers are read: small arrays have many blocks, and some slices are too long for memory."""
+    r = random.Random("cross blocks/%d/%d" % (seed, number))
+    _blocks.BLOCK_BYTES = r.choice([64, 256, 4096, 32 << 20])
+    _blocks.MOST_BYTES = r.choice([128, 1024, 1 << 20, 1 << 20, 1 << 20])
 
 
 class Bag:

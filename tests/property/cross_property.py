@@ -102,6 +102,7 @@ class Run:
         if show:
             print("%r\nelements %s\nbeside %s\nother %s\nwant %r" % (case, case.raw.hex(), case.beside, case.other, wanted))
         bag = cross_holders.Bag(self.folder)
+        cross_holders.cut_blocks(self.seed, number)
         left = WAYS
         for what, function in cross_doors.ways(self.doors, self.seed, number, bag, case, wanted, DRAWN):
             left -= self.look(number, case, wanted, what, function)

@@ -30,6 +30,12 @@ SENTENCES = [
     r"^cured-client: .*--offsets: .* must have one dimension of i32, i64, u32 or u64",
     r"^cured-client: .*--keys: the rows of .* have no elements",
     r"^cured-client: .*--(keys|offsets): (median|quantile) is of whole arrays and along axes",
+    # Containers whose slices, rows or segments are too long for memory
+    r"^axis: the blocks of whole slices along it have more than \d+ bytes",
+    r"^keys: the blocks of all rows have more than \d+ bytes, so .* by key is not answered",
+    r"^keys: a row has more than \d+ bytes: reduce parts of the columns",
+    r"^offsets: segment \d+ has more than \d+ bytes, the limit in a container: reduce it by itself",
+    r"^\w+: the container has \d+ bytes, and beside an array in memory \d+ are read at most",
     # The rest
     r"^where: beside the array's own mask a mask that NumPy reads is wanted",
     r"^(first|ops): a part under a mask has no position",  # which a masked array is, whatever is missing

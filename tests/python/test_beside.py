@@ -122,6 +122,16 @@ class Beside(DaemonTest, Case):
         self.assertEqual((0,), cured.reduce(a, "dot", second=self.A, offsets=[3]).dot.shape)
 
 
+    def test_pairs_by_key_of_no_elements(self):
+        a, keys = np.zeros((3, 0, 2)), np.array([0, 2, 0])
+        for who in self.doors():
+            self.assertEqual((3, 0, 2), who.dot(a, a, keys=keys).shape)
+            self.assertEqual((3, 0, 2), who.reduce(a, "average", second=a, keys=keys, where=a == 0).average.shape)
+            for wrong in (np.zeros((3, 0)), np.zeros((3, 0, 2), "f4")):
+                with self.assertRaisesRegex((ValueError, TypeError), "^second: "):
+                    who.dot(a, wrong, keys=keys)
+
+
 class Awaited(DaemonTest, Case):
     def test_min_count(self):
         a, b = np.array([[5.0, np.nan, 1.0], [np.nan, np.nan, 4.0]]), np.ones((2, 3))

@@ -326,6 +326,26 @@ class Beside(Small):
         self.check(a, ["sum", "prod"], self.h5(a), "a mask in a file", where=keep)
         self.assert_same(cured.sum(a, where=keep), cured.sum(self.h5(a), where=self.h5(keep)))
 
+    def test_long_slices_of_no_elements(self):
+        """Whole slices would be too long for memory, if the other axes had elements."""
+        _blocks.MOST_BYTES = 64
+        for shape, axis in (((5, 70, 0, 9), 1), ((0, 70, 3), 1), ((3, 0, 70), (0, 2))):
+            a = numpy.zeros(shape, "i8")
+            for name, x in (("h5", self.h5(a)), ("xarray", xarray.DataArray(a)), ("dask, by a client", dask.array.from_array(a, chunks=-1))):
+                client = cured.Client("embedded:") if "client" in name else None
+                self.assert_arrays(cured.std(a, axis), cured.std(x, axis, client=client), name)
+                self.assert_arrays(cured.sum(a, axis, where=a == 0, keepdims=True), cured.sum(x, axis, where=a == 0, keepdims=True, client=client), name)
+
+    def test_pairs_by_key_in_parts(self):
+        """Of rows that are too many for memory, as partials that are merged."""
+        _blocks.MOST_BYTES, _blocks.BLOCK_BYTES = 512, 256
+        a, b, keys = self.floats((40, 3)), self.floats((40, 3)), numpy.arange(40) % 3
+        wanted = cured.reduce(a, "dot,average", second=b, keys=keys)
+        for name, x in self.all(a):
+            self.assertEqual(repr(wanted), repr(cured.reduce(x, "dot,average", second=b, keys=keys)), name)
+            part = cured.partial(x, "dot,average", second=b, keys=keys, groups=3)
+            self.assertEqual(wanted.dot.tobytes(), numpy.asarray(part.finish("dot").dot).tobytes(), name)
+
     def test_two_arrays(self):
         a, b = self.floats(), self.floats()
         for name, x in self.all(a):

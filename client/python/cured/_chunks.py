@@ -291,7 +291,9 @@ def _by_key(call, one, others):
     rows = tuple(range(1, len(shape)))
     if math.prod(shape[1:]) * size > _blocks.MOST_BYTES:
         raise ValueError("keys: a row has more than %d bytes: reduce parts of the columns" % _blocks.MOST_BYTES)
-    parts = [_cured.partial(numpy.empty((0,) + tuple(shape[1:]), call.store.dtype), call.ops, keys=keys[:0], **options, **call.client)]
+    nothing = numpy.empty((0,) + tuple(shape[1:]), call.store.dtype)
+    pair = {} if call.second is None else {"second": nothing}
+    parts = [_cured.partial(nothing, call.ops, keys=keys[:0], **options, **pair, **call.client)]
     with call.blocks(whole=rows) as some:
         for box, (block, other) in some:
             parts.append(_cured.partial(block, call.ops, keys=keys[box[0]], **options, **({} if other is None else {"second": other}), **call.client))

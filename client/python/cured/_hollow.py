@@ -13,12 +13,15 @@ def answer(arguments):
         raise ValueError("keys: the array's rows have no elements")
     options = {name: value for name, value in options.items() if name != "client"}
     given, where, out = {name: options[name] for name in OF_KEYS if name in options}, options.pop("where", None), options.pop("out", None)
-    if options.get("second") is None:
+    second = options.pop("second", None)
+    if second is None:
         _cured.count(array, where=where)  # raises what is wrong with the mask
+    else:
+        _cured.dot(array, second, where=where)  # and with the second array
     dtype = _cured.partial(array, "count", first=None).dtype
     dtype = "f32" if dtype in ("bf16", "f8_e4m3", "f8_e5m2") else dtype  # no Python array holds these
     one = _cured.empty((1, 1), dtype)
-    asked = {**options, "keys": numpy.zeros(1, numpy.int64), "groups": 1}
+    asked = {**options, "keys": numpy.zeros(1, numpy.int64), "groups": 1, **({} if second is None else {"second": one})}
     single = getattr(_cured, names[0])
     found = single(one, **asked) if what == "" else _cured.reduce(one, names, **asked)  # raises what is wrong with the options
     column = numpy.broadcast_to(numpy.zeros((), "u1"), (array.shape[0], 1))  # for which nothing is allocated

@@ -83,7 +83,7 @@ def _assembled(call, some, place, shape_of, **options):
 def _rows(block, stay, axes):
     """The elements of each answer, as rows of a matrix."""
     turned = block.transpose(*stay, *axes)
-    return turned.reshape(math.prod(turned.shape[:len(stay)]), -1)
+    return turned.reshape(math.prod(turned.shape[:len(stay)]), math.prod(turned.shape[len(stay):]))
 
 
 def _box(stay, place, axes, cuts):
@@ -139,9 +139,9 @@ def _by_answer(call, axes, types):
     return [numpy.expand_dims(whole, axes) if call.keepdims and not isinstance(whole, Exception) else whole for whole in wholes]
 
 
-def _has_partial_by_key(one, ops):
+def _has_partial_by_key(one, second, ops):
     try:
-        _cured.partial(one, ops, keys=numpy.zeros(len(one), numpy.int64), groups=1)
+        _cured.partial(one, ops, keys=numpy.zeros(len(one), numpy.int64), groups=1, **({} if second is None else {"second": second}))
     except (TypeError, ValueError, NotImplementedError):
         return False
     return True
@@ -159,7 +159,7 @@ def by_more(call, axes):
         one, second = call.one()
         nobody = dict(options, keys=numpy.zeros(1, numpy.asarray(options["keys"]).dtype), groups=1)
         call.ask(one, second, **nobody)  # raises what is wrong with the options
-        if _has_partial_by_key(one, call.ops):
+        if _has_partial_by_key(one, second, call.ops):
             return None
         raise ValueError("keys: the blocks of all rows have more than %d bytes, so %s by key is not answered: reduce parts of the columns, or "
                          "use cured.dask" % (_blocks.MOST_BYTES, " or ".join(call.ops)))
