@@ -259,7 +259,7 @@ class Events(GpuRegions):
 
 class Dangers(GpuRegions):
     """What makes the driver fail in the process that opens it, or the GPU that reads it: a process beside the daemon tries first."""
-    OPTIONS = dict(GpuRegions.OPTIONS, gpu_timeout_ms=2500)
+    OPTIONS = dict(GpuRegions.OPTIONS, gpu_timeout_ms=5000)  # a busy machine takes its time to start the process
 
     def children(self, pid):
         found = set()

@@ -242,7 +242,7 @@ START_TEST(wrong_partials) {
 END_TEST
 
 CR_CHECK_MAIN("client/by_key") {
-    tcase_set_timeout(tc, 60);
+    tcase_set_timeout(tc, 300);
     tcase_add_test(tc, every_way_alike);
     tcase_add_test(tc, wrong_keys);
     tcase_add_test(tc, no_rows);

@@ -256,5 +256,5 @@ CR_CHECK_MAIN("client/pairs") {
     tcase_add_test(tc, partials);
     tcase_add_test(tc, refusals);
     tcase_add_test(tc, here);
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
 }

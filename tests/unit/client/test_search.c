@@ -158,7 +158,7 @@ START_TEST(what_is_no_search) {
 END_TEST
 
 CR_CHECK_MAIN("client/search") {
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, parts_are_the_whole);
     tcase_add_test(tc, what_is_no_search);

@@ -139,5 +139,5 @@ END_TEST
 CR_CHECK_MAIN("kernels/fast") {
     tcase_add_loop_test(tc, each_way_off, 0, 3);
     tcase_add_test(tc, ways_have_names);
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
 }

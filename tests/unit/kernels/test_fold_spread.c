@@ -126,5 +126,5 @@ END_TEST
 
 CR_CHECK_MAIN("kernels/fold_spread") {
     tcase_add_loop_test(tc, any_spread_is_exact, 0, sizeof shapes / sizeof shapes[0]);
-    tcase_set_timeout(tc, 60);
+    tcase_set_timeout(tc, 300);
 }

@@ -187,5 +187,5 @@ END_TEST
 
 CR_CHECK_MAIN("kernels/view") {
     tcase_add_loop_test(tc, folds_what_counts, 0, 9);
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
 }

@@ -187,7 +187,7 @@ START_TEST(groups) {
 END_TEST
 
 CR_CHECK_MAIN("kernels/keys") {
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
     tcase_add_test(tc, shuffled);
     tcase_add_test(tc, outside);
     tcase_add_test(tc, bounded);

@@ -56,6 +56,7 @@ START_TEST(a_turn_ends_however_fast_a_client_reads) {
     }
     char payload[8] = "ping";
     queue_frame(other, CR_FRAME_PING, 0, 0, payload, sizeof payload);
+    stop_clock(true); /* no turn ends for its time, however long this machine takes */
     for (int i = 0; i < 3; i++) step(other, SIZE_MAX, SIZE_MAX);
     ck_assert_uint_eq(other->pongs, 1);
     swallow(NULL, 0);
@@ -72,6 +73,7 @@ START_TEST(a_flood_of_frames_is_shared_out) {
     while (!flood->welcomes || !other->welcomes) step(flood, SIZE_MAX, SIZE_MAX), step(other, SIZE_MAX, SIZE_MAX);
     enum { PINGS = 5000 };
     for (int i = 0; i < PINGS; i++) queue_frame(flood, CR_FRAME_PING, 0, 0, "flood", 5);
+    stop_clock(true); /* as above */
     for (unsigned turns = 0; flood->pongs < PINGS;) {
         step(flood, SIZE_MAX, SIZE_MAX);
         ck_assert_uint_le(flood->pongs, ++turns * CR_GO_FRAMES);
@@ -181,6 +183,7 @@ START_TEST(hoarders_end_when_calls_are_short) {
     client *c = new_client(), *other = new_client();
     const uint32_t number = 42;
     calls.admission.most[CR_USE_calls] = MOST + 1; /* one user may hold MOST */
+    stop_clock(true);                              /* turns are counted, and none ends for its time */
     for (uint32_t stream = 1; stream <= MOST; stream++) queue_call(c, stream, MIB);
     for (int window = 0; window < 4; window++) {
         queue_frame(c, CR_FRAME_DATA, 0, PIPE, &number, sizeof number);
@@ -210,6 +213,7 @@ END_TEST
 START_TEST(calls_without_progress_end_while_draining) {
     client *c = new_client();
     const uint32_t number = 42;
+    stop_clock(true); /* as above */
     for (uint32_t stream = 1; stream <= 3; stream++) queue_call(c, stream, 5 * sizeof number);
     for (int i = 0; i < 3; i++) step(c, SIZE_MAX, SIZE_MAX);
     calls.draining = true;
@@ -284,6 +288,7 @@ START_TEST(who_left_descriptors_first_ends) {
     client *c[2] = {new_client(), new_client()};
     while (!c[0]->welcomes || !c[1]->welcomes) step(c[0], SIZE_MAX, SIZE_MAX), step(c[1], SIZE_MAX, SIZE_MAX);
     int file = memory_file();
+    stop_clock(true); /* as above */
     calls.admission.most[CR_USE_descriptors] = 1;
     for (int i = 0; i < 2; i++) {
         client *next = c[_i ^ i];
@@ -308,6 +313,7 @@ START_TEST(a_lost_descriptor_ends_the_connection) {
     int file = memory_file(), next = dup(file);
     fill_file(file, "abcd", 4);
     close(next);
+    stop_clock(true);    /* as above */
     queue_call(c, 1, 4); /* an open call, which the connection's STATUS must end as well */
     step(c, SIZE_MAX, SIZE_MAX);
     rlim_t before = limit_descriptors((rlim_t)next);
