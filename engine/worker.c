@@ -60,7 +60,7 @@ static void fetch_and_fold(cr_worker *worker) {
     const cr_claim *claim = &turn->claim;
     const cr_job *job = claim->job;
     const uint64_t from = (uint64_t)(claim->data - claim->segment->data), unit = cr_job_unit(job);
-    if (!worker->fetched) worker->fetched = aligned_alloc(64, CR_WORKER_FETCH_BYTES);
+    if (!worker->fetched) worker->fetched = aligned_alloc(CR_WORKER_FETCH_ALIGNMENT, CR_WORKER_FETCH_BYTES);
     if (!worker->fetched) cr_fail(&turn->error, CR_RESOURCE_EXHAUSTED, "no memory to read the input");
     for (uint64_t at = 0, step; at < claim->bytes && turn->error.code == CR_OK; at += step) {
         step = CR_WORKER_FETCH_BYTES / unit * unit;

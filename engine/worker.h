@@ -10,7 +10,10 @@
 #include "engine/job_axis.h"
 
 /* Of what a worker reads itself, at a time: the fold finds them in the second cache. */
-enum { CR_WORKER_FETCH_BYTES = 256 * 1024 };
+enum {
+    CR_WORKER_FETCH_BYTES = 256 * 1024,
+    CR_WORKER_FETCH_ALIGNMENT = 4096, /* as a descriptor with O_DIRECT wants it */
+};
 
 typedef struct cr_worker {
     cr_turn turn;

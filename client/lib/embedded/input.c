@@ -22,7 +22,12 @@
 #define F_SEAL_SHRINK 2
 #endif
 
-enum { PIECES_ALONE = 2, PIECES_BESIDE_THREADS = 2 };
+enum {
+    PIECES_ALONE = 2,
+    PIECES_BESIDE_THREADS = 2,
+    BLOCK_BYTES = 4096, /* what a disk's block has at most */
+    BLOCKS_BYTES = 128 * 1024,
+};
 
 /* The size of what a descriptor names. */
 static cr_status inspect(int fd, uint64_t *bytes, cr_error *error) {
@@ -229,9 +234,28 @@ static void publish_piece(cr_work *work) {
     cr_work_publish(work, &piece->segment, piece->data, piece->used, piece_release);
 }
 
+/* As pread of up to BLOCKS_BYTES, by whole blocks alone, as a descriptor with O_DIRECT wants it. */
+static ssize_t read_blocks(int fd, uint8_t *to, uint64_t bytes, uint64_t offset) {
+    const uint64_t before = offset % BLOCK_BYTES;
+    uint8_t *blocks = aligned_alloc(BLOCK_BYTES, BLOCKS_BYTES);
+    if (blocks == NULL) {
+        errno = ENOMEM;
+        return -1;
+    }
+    const ssize_t n = pread(fd, blocks, BLOCKS_BYTES, (off_t)(offset - before));
+    uint64_t got = n > (ssize_t)before ? (uint64_t)n - before : 0;
+    if (got > bytes) got = bytes;
+    memcpy(to, blocks + before, (size_t)got);
+    const int failure = errno;
+    free(blocks);
+    errno = failure;
+    return n < 0 ? -1 : (ssize_t)got;
+}
+
 cr_status cr_local_read(int fd, uint8_t *to, uint64_t bytes, uint64_t offset, cr_error *error) {
     while (bytes != 0) {
         ssize_t n = pread(fd, to, (size_t)bytes, (off_t)offset);
+        if (n < 0 && errno == EINVAL && cr_ahead_passes_by(fd)) n = read_blocks(fd, to, bytes, offset);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return cr_fail(error, CR_DATA_LOSS, "descriptor: cannot read the file: %s", strerror(errno));
         if (n == 0) return cr_fail(error, CR_DATA_LOSS, "descriptor: the file was cut while it was read");

@@ -31,6 +31,7 @@ typedef struct cr_thread_slot {
     _Alignas(64) _Atomic uint64_t next; /* of its range, the first element that nobody has taken */
     uint64_t end;
     _Alignas(64) bool used; /* its partial has something; cr_thread_pool_run makes it false */
+    uint8_t *fetched; /* what it reads files into (cr_worker); NULL: none yet. The slot keeps it from call to call */
     cr_partial partial;
 } cr_thread_slot;
 

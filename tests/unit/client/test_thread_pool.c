@@ -17,6 +17,7 @@
 #include "client/lib/embedded/thread_pool.h"
 #include "cured/cured.h"
 #include "tests/unit/check_main.h"
+#include "tests/unit/client/embedded_conn.h"
 
 #define OK(call) ck_assert_int_eq(call, CURED_OK)
 
@@ -37,14 +38,6 @@ static const cured_op ops[] = {
 static const cured_op others[] = {CURED_OP_DIGEST, CURED_OP_PROD, CURED_OP_SUM};
 static const cured_op bits[] = {CURED_OP_BIT_AND, CURED_OP_BIT_OR, CURED_OP_BIT_XOR, CURED_OP_PTP};
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
-static cured_conn *connect_as(uint32_t threads) {
-    cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
-    cured_conn *conn = NULL;
-    options.threads = threads;
-    OK(cured_connect("embedded:", &options, &conn, NULL));
-    return conn;
-}
 
 static uint8_t *make(size_t bytes, uint32_t seed) {
     uint8_t *data = malloc(bytes);

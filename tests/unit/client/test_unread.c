@@ -2,6 +2,8 @@
  * what becomes of a file that is cut, of a deadline and of a pool that another call has. */
 #include <check.h>
 #include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,7 +11,9 @@
 
 #include "client/lib/embedded/thread_pool.h"
 #include "cured/cured.h"
+#include "engine/worker.h"
 #include "tests/unit/check_main.h"
+#include "tests/unit/client/embedded_conn.h"
 
 #define OK(call) ck_assert_int_eq(call, CURED_OK)
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -33,14 +37,6 @@ static const uint32_t ways[] = {3, CURED_THREAD_POOL, 2, 1};
 
 static uint8_t *data, *mask;
 static int file;
-
-static cured_conn *connect_as(uint32_t threads) {
-    cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
-    cured_conn *conn = NULL;
-    options.threads = threads;
-    OK(cured_connect("embedded:", &options, &conn, NULL));
-    return conn;
-}
 
 /* A file of a disk, or memory without seals, which nobody maps either; it is gone with its descriptor. */
 static int make_file(bool disk) {
@@ -223,6 +219,68 @@ START_TEST(a_call_may_end_before_its_file) {
 }
 END_TEST
 
+/* A file whose reads pass by the page cache, at places and of lengths that a disk has no blocks at, too. */
+START_TEST(direct_files_are_read) {
+    static const uint64_t places[] = {0, 4096, AT, MIB + 7};
+    const uint32_t way = ways[_i];
+    char name[] = "direct-XXXXXX";
+    cured_conn *one = connect_as(1), *conn = connect_as(way);
+    const int made = mkstemp(name), direct = open(name, O_RDONLY | O_DIRECT | O_CLOEXEC);
+    ck_assert_int_ge(made, 0);
+    unlink(name);
+    if (direct < 0) {
+        printf("skipped: files here cannot be opened with O_DIRECT\n");
+    } else {
+        ck_assert_int_eq(pwrite(made, data, BYTES, 0), BYTES);
+        for (size_t i = 0; i < COUNT(places); i++) {
+            const uint64_t n = (BYTES - places[i]) / sizeof(float);
+            cured_error error;
+            cured_call *want, *got;
+            OK(cured_reduce_buffer(one, CURED_F32, some, COUNT(some), data + places[i], n, NULL, &want, NULL));
+            OK(cured_reduce_fd(conn, CURED_F32, some, COUNT(some), direct, places[i], n, NULL, &got, NULL));
+            OK(cured_wait(want, NULL));
+            ck_assert_msg(cured_wait(got, &error) == CURED_OK, "from %d: %s", (int)places[i], error.text);
+            assert_equal(want, got, COUNT(some), CURED_F32, way);
+            cured_call_free(want);
+            cured_call_free(got);
+        }
+        close(direct);
+    }
+    close(made);
+    cured_close(one);
+    cured_close(conn);
+}
+END_TEST
+
+/* The linker puts this in front of the allocator (CMakeLists.txt). */
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+static _Atomic uint32_t read_rooms;
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes) {
+    if (bytes == CR_WORKER_FETCH_BYTES) atomic_fetch_add(&read_rooms, 1);
+    return __real_aligned_alloc(alignment, bytes);
+}
+
+/* What a thread of the pool reads into stays the thread's, from turn to turn and from call to call. */
+START_TEST(threads_keep_what_they_read_into) {
+    enum { CALLS = 40, THREADS = 3 };
+    const cured_op sum = CURED_OP_SUM;
+    cured_conn *conn = connect_as(CURED_THREAD_POOL);
+    write_file(false);
+    atomic_store(&read_rooms, 0);
+    for (int i = 0; i < CALLS; i++) {
+        cured_call *call;
+        OK(cured_reduce_fd(conn, CURED_F32, &sum, 1, file, AT, BYTES / sizeof(float), NULL, &call, NULL));
+        OK(cured_wait(call, NULL));
+        cured_call_free(call);
+    }
+    ck_assert_uint_ge(atomic_load(&read_rooms), 1);
+    ck_assert_uint_le(atomic_load(&read_rooms), THREADS);
+    close(file);
+    cured_close(conn);
+}
+END_TEST
+
 /* Another call has the pool: this one folds alone. */
 START_TEST(a_busy_pool_is_not_waited_for) {
     const cured_op sum = CURED_OP_SUM;
@@ -247,5 +305,7 @@ CR_CHECK_MAIN("client/unread") {
     tcase_add_loop_test(tc, regions_without_seals_are_read_so, 0, COUNT(ways));
     tcase_add_loop_test(tc, a_file_that_is_cut_is_an_error, 0, COUNT(ways));
     tcase_add_loop_test(tc, a_call_may_end_before_its_file, 0, COUNT(ways));
+    tcase_add_loop_test(tc, direct_files_are_read, 0, COUNT(ways));
+    tcase_add_test(tc, threads_keep_what_they_read_into);
     tcase_add_test(tc, a_busy_pool_is_not_waited_for);
 }
