@@ -1,5 +1,8 @@
 """beside: calls with an array and what is beside it, each by any way in which it may come: DATA, a descriptor, a region."""
-from cured_daemon import DaemonTest
+import os
+import subprocess
+
+from cured_daemon import BIN, DaemonTest, environment, need_binary
 from cured_wire import DATA, END, SIZES, descriptor_input, frame, region_input, stream_input
 
 WAYS = ("stream", "unknown", "descriptor", "to_end", "memfd", "sealed", "file")  # of an array
@@ -20,8 +23,30 @@ def in_turn(data, second):
     return b"".join(part[at:at + PAIR_BLOCK] for at in range(0, max(len(data), len(second)), PAIR_BLOCK) for part in (data, second))
 
 
+class LibraryProgram:
+    """A program of tests/unit/client whose connections are the daemon's, in place of those that this process answers."""
+    OPTIONS = {"cpu_workers": 2}
+
+    def test_libcured(self):
+        program = os.path.join(BIN, "..", "tests", self.PROGRAM)
+        need_binary(program)
+        done = subprocess.run([program], env=environment(CURED_TEST_ADDRESS=self.daemon.address, CK_TIMEOUT_MULTIPLIER="20"), text=True,
+                              capture_output=True)
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+
+
 class BesideTest(DaemonTest):
     OPTIONS = {"cpu_workers": 2, "shm_names": True}
+
+    def partial_of(self, answer):
+        """The bytes of a partial by key, whose parts must come one behind the other."""
+        self.assertIsNone(answer.status)
+        self.assertEqual(([], b""), (answer.results, answer.partial))
+        at = 0
+        for op, start, values in answer.parts:
+            self.assertEqual((0, at), (op, start))
+            at += len(values)
+        return b"".join(values for _, _, values in answer.parts)
 
     def source_of(self, dtype, data, way, passed):
         """The Input message of an array that comes so."""

@@ -5,11 +5,10 @@ import itertools
 import os
 import random
 import struct
-import subprocess
 import threading
 
-from beside import BESIDE_WAYS, WAYS, Beside, BesideTest
-from cured_daemon import BIN, DaemonTest, environment, main, need_binary
+from beside import BESIDE_WAYS, WAYS, Beside, BesideTest, LibraryProgram
+from cured_daemon import DaemonTest, main
 from cured_wire import (CANCEL, CANCELLED, DATA, DATA_LOSS, END, HELLO, INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE, RESOURCE_EXHAUSTED, SIZES,
                         UNIMPLEMENTED, beside_message, bytes_field, descriptor_input, frame, hello_message, keys_message, layout_message, region_input,
                         segments_message, stream_input, uint_field)
@@ -189,17 +188,6 @@ class ByKeyTest(BesideTest):
         self.conn.unregister(1)
 
 
-    def partial(self, stream, answer=None):
-        """The bytes of the partial, whose parts must come one behind the other."""
-        answer = self.conn.wait(stream) if answer is None else answer
-        self.assertIsNone(answer.status)
-        self.assertEqual(([], b""), (answer.results, answer.partial))
-        at = 0
-        for op, start, values in answer.parts:
-            self.assertEqual((0, at), (op, start))
-            at += len(values)
-        return b"".join(values for _, _, values in answer.parts)
-
     def test_partials(self):
         """In parts, whatever way the input comes; of the head's fields each is right, and each cell is a partial that merges as any other."""
         ops = ["sum", "count_nonzero"]
@@ -207,7 +195,7 @@ class ByKeyTest(BesideTest):
             for n in (0, 1, 500):
                 data, keys = plain("f64", 2 * n, n), [self.r.randrange(7) for _ in range(n)]
                 answer = self.ask("f64", ops, data, way, [keys_of(keys, 9, "i32", keys_way, 2)], partial=True, unplaced=True)
-                raw = self.partial(None, answer)
+                raw = self.partial_of(answer)
                 self.assertEqual(2 * n, answer.count)
                 magic, version, dtype, _, groups, columns, cells = struct.unpack_from("<2sBBIQQQ", raw)
                 self.assertEqual((b"CK", 1, 9, 2), (magic, version, groups, columns), (way, keys_way, n))
@@ -241,7 +229,7 @@ class ByKeyTest(BesideTest):
             if how == "take":
                 c.answers[stream].auto_credit = True
                 c.give_credit()
-                raw = self.partial(None, c.wait(stream))
+                raw = self.partial_of(c.wait(stream))
                 self.assertEqual((1 << 16,), struct.unpack_from("<Q", raw, 24))
             elif how == "cancel":
                 c.send(frame(CANCEL, stream))
@@ -252,16 +240,8 @@ class ByKeyTest(BesideTest):
         self.daemon.check_returned(self)
 
 
-class LibraryTest(DaemonTest):
-    OPTIONS = {"cpu_workers": 2}
-
-    def test_libcured(self):
-        """tests/unit/client/test_by_key.c, whose connections are the daemon's."""
-        program = os.path.join(BIN, "..", "tests", "test_client_by_key")
-        need_binary(program)
-        done = subprocess.run([program], env=environment(CURED_TEST_ADDRESS=self.daemon.address, CK_TIMEOUT_MULTIPLIER="20"), text=True,
-                              capture_output=True)
-        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+class LibraryTest(LibraryProgram, DaemonTest):
+    PROGRAM = "test_client_by_key"
 
 
 class Answers(DaemonTest):

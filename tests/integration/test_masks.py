@@ -4,9 +4,9 @@ import itertools
 import os
 import random
 import struct
-import subprocess
 
-from cured_daemon import BIN, DaemonTest, environment, main, need_binary
+from beside import LibraryProgram
+from cured_daemon import DaemonTest, main
 from cured_wire import (CALL, CANCEL, DATA, DATA_LOSS, DEADLINE_EXCEEDED, END, HELLO, INVALID_ARGUMENT, NOT_FOUND, OK, RESOURCE_EXHAUSTED,
                         SIZES, UNIMPLEMENTED, beside_message, bytes_field, call_message, descriptor_input, descriptor_region, frame, hello_message,
                         mask_message, region_input, register_message, stream_input, uint_field)
@@ -318,16 +318,8 @@ class Refusals(MasksTest):
     test_partials = test_written = test_feature = test_a_region_that_opens = None
 
 
-class LibraryTest(DaemonTest):
-    OPTIONS = {"cpu_workers": 2}
-
-    def test_libcured(self):
-        """tests/unit/client/test_masked.c, whose connections are the daemon's."""
-        program = os.path.join(BIN, "..", "tests", "test_client_masked")
-        need_binary(program)
-        done = subprocess.run([program], env=environment(CURED_TEST_ADDRESS=self.daemon.address, CK_TIMEOUT_MULTIPLIER="20"), text=True,
-                              capture_output=True)
-        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+class LibraryTest(LibraryProgram, DaemonTest):
+    PROGRAM = "test_client_masked"
 
 
 class Limits(DaemonTest):

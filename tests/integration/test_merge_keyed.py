@@ -28,20 +28,10 @@ class Merging(BesideTest):
         self.conn = self.connect()
         self.r = random.Random(SEED)
 
-    def bytes_of(self, answer):
-        """Of a partial by key, whose parts lie one behind the other."""
-        self.assertIsNone(answer.status)
-        self.assertEqual(([], b""), (answer.results, answer.partial))
-        at = 0
-        for op, start, values in answer.parts:
-            self.assertEqual((0, at), (op, start))
-            at += len(values)
-        return b"".join(values for _, _, values in answer.parts)
-
     def part(self, dtype, ops, data, keys, groups, columns=1, mask=None, drop=False):
         beside = [] if mask is None else [Beside("mask", mask.bytes, mask.message, "stream")]
         answer = self.ask(dtype, ops, data, "stream", beside + [test_by_key.keys_of(keys, groups, "i32", "stream", columns, drop)], partial=True, unplaced=True)
-        return self.bytes_of(answer)
+        return self.partial_of(answer)
 
     def refuse(self, code, *words, ops=("sum",), data=b"", conn=None, **options):
         answer = (conn or self.conn).merge_bytes(list(ops), data, keyed=options.pop("keyed", True), **options)
@@ -66,7 +56,7 @@ class MergeTest(Merging):
                 self.r.shuffle(raws)
                 chunks = self.r.choice(((DATA_BYTES,), (1, 3, 7, 500), (37,)))
                 merged = self.conn.merge(ops, raws, chunks, self.r.random() < 0.5, partial=True, keyed=True)
-                self.assertEqual(whole, self.bytes_of(merged))
+                self.assertEqual(whole, self.partial_of(merged))
                 answer = self.conn.merge(ops, raws, chunks, keyed=True, statuses=True)
                 count = 5 * columns
                 counted = sum(1 for i in range(n * columns) if keys[i // columns] < 5 and (mask is None or mask.keeps[i]))
@@ -175,7 +165,7 @@ class Answers(Merging):
     def test_answers_are_bounded(self):
         raw = self.part("f32", ["sum"], bytes(32), [i % 2 for i in range(8)], 1 << 10)
         self.refuse(INVALID_ARGUMENT, "max_answer_bytes, 4096", data=record(raw))
-        self.assertEqual(raw, self.bytes_of(self.conn.merge(["sum"], [raw], keyed=True, partial=True)))
+        self.assertEqual(raw, self.partial_of(self.conn.merge(["sum"], [raw], keyed=True, partial=True)))
 
 
 if __name__ == "__main__":

@@ -5,10 +5,9 @@ import itertools
 import os
 import random
 import struct
-import subprocess
 
-from beside import BESIDE_WAYS, PAIR_BLOCK, WAYS, Beside, BesideTest, in_turn
-from cured_daemon import BIN, DaemonTest, environment, main, need_binary
+from beside import BESIDE_WAYS, PAIR_BLOCK, WAYS, Beside, BesideTest, LibraryProgram, in_turn
+from cured_daemon import DaemonTest, main
 from cured_wire import (CANCEL, DATA, DATA_LOSS, END, HELLO, INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED, SIZES, UNIMPLEMENTED, beside_message,
                         bytes_field, descriptor_input, frame, hello_message, keys_message, region_input, stream_input, uint_field)
 from expected import plain
@@ -225,16 +224,8 @@ class PairsTest(BesideTest):
             self.assert_sentence(self.conn.wait(stream).status, DATA_LOSS, "declared")
 
 
-class LibraryTest(DaemonTest):
-    OPTIONS = {"cpu_workers": 2}
-
-    def test_libcured(self):
-        """tests/unit/client/test_pairs.c, whose connections are the daemon's."""
-        program = os.path.join(BIN, "..", "tests", "test_client_pairs")
-        need_binary(program)
-        done = subprocess.run([program], env=environment(CURED_TEST_ADDRESS=self.daemon.address, CK_TIMEOUT_MULTIPLIER="20"), text=True,
-                              capture_output=True)
-        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+class LibraryTest(LibraryProgram, DaemonTest):
+    PROGRAM = "test_client_pairs"
 
 
 class Limits(DaemonTest):

@@ -5,11 +5,10 @@ import itertools
 import os
 import random
 import struct
-import subprocess
 import threading
 
-from beside import BESIDE_WAYS, WAYS, Beside, BesideTest
-from cured_daemon import BIN, DaemonTest, environment, main, need_binary
+from beside import BESIDE_WAYS, WAYS, Beside, BesideTest, LibraryProgram
+from cured_daemon import DaemonTest, main
 from cured_wire import (CANCEL, DATA, DATA_LOSS, END, HELLO, INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE, RESOURCE_EXHAUSTED, SIZES, UNIMPLEMENTED,
                         beside_message, bytes_field, descriptor_input, frame, hello_message, mask_message, region_input, segments_message,
                         stream_input, uint_field)
@@ -247,16 +246,8 @@ class SegmentsTest(BesideTest):
         self.conn.unregister(1)
 
 
-class LibraryTest(DaemonTest):
-    OPTIONS = {"cpu_workers": 2}
-
-    def test_libcured(self):
-        """tests/unit/client/test_offsets.c, whose connections are the daemon's."""
-        program = os.path.join(BIN, "..", "tests", "test_client_offsets")
-        need_binary(program)
-        done = subprocess.run([program], env=environment(CURED_TEST_ADDRESS=self.daemon.address, CK_TIMEOUT_MULTIPLIER="20"), text=True,
-                              capture_output=True)
-        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+class LibraryTest(LibraryProgram, DaemonTest):
+    PROGRAM = "test_client_offsets"
 
 
 class Limits(DaemonTest):

@@ -83,6 +83,17 @@ class Case(unittest.TestCase):
             runner.run(test)
         self.assertEqual((0, commands), (runner.failures, runner.tries))
 
+    def assert_answers(self, wanted, got, ops, what=""):
+        """Two Results have the same answers to the ops, or none for the same reason."""
+        for op in ops:
+            try:
+                value = wanted[op]
+            except (ValueError, OverflowError) as error:
+                with self.assertRaises(type(error)):
+                    got[op]
+            else:
+                self.assertTrue(same(value, got[op]), "%s%s: %r is not %r" % (op, what, got[op], value))
+
     def assert_sequence(self, got, wanted, what=""):
         """What cured.reduce_each gave is to its user the list of those Results, but that it cannot be changed."""
         n, made = len(wanted), list(got)

@@ -47,14 +47,7 @@ class Dask(Case):
         wanted = cured.reduce(a, ops, **options)
         got = cured.dask.reduce(dask.array.from_array(a, chunks=chunks), ops, **options).compute()
         self.assertEqual(list(wanted), list(got))
-        for op in ops:
-            try:
-                value = wanted[op]
-            except (ValueError, OverflowError) as error:
-                with self.assertRaises(type(error)):
-                    got[op]
-            else:
-                self.assertTrue(same(value, got[op]), "%s in %s: %r is not %r, seed %d" % (op, chunks, got[op], value, SEED))
+        self.assert_answers(wanted, got, ops, " in %s, seed %d" % (chunks, SEED))
 
     def test_digest(self):
         """By blocks, for chunks of any shape."""

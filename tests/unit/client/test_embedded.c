@@ -12,18 +12,13 @@
 
 #include "cured/cured.h"
 #include "tests/unit/check_main.h"
+#include "tests/unit/client/all_ops.h"
 #include "tests/unit/client/ways.h"
 
 enum { BIG = 2100 * 1000 + 17 }; /* f32: 8.4 MB, above what is folded without the pool */
 
 #define OK(call) ck_assert_int_eq(call, CURED_OK)
 
-static const cured_op all_ops[] = {
-    CURED_OP_SUM,       CURED_OP_MEAN,  CURED_OP_MIN,     CURED_OP_MAX,   CURED_OP_ARGMIN, CURED_OP_ARGMAX,
-    CURED_OP_COUNT,     CURED_OP_ANY,   CURED_OP_ALL,     CURED_OP_SUMSQ, CURED_OP_NORM1,  CURED_OP_COUNT_NONZERO,
-    CURED_OP_COUNT_NAN, CURED_OP_NORM2, CURED_OP_NORMINF, CURED_OP_VAR,   CURED_OP_STD,    CURED_OP_PROD,
-};
-enum { ALL_OPS = sizeof all_ops / sizeof all_ops[0] };
 static const uint32_t thread_counts[] = {1, 3};
 
 static float *make(size_t count) {
