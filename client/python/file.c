@@ -112,7 +112,12 @@ static bool take_raw(cr_py_file *f, PyObject *dtype, uint64_t offset) {
     if (!cr_py_dtype(dtype, &h->dtype, &h->big_endian)) return false;
     size_t width = cured_dtype_size(h->dtype);
     char byte;
-    if (size == 0 && pread(f->fd, &byte, 1, 0) > 0) {
+    const ssize_t holds = size == 0 ? pread(f->fd, &byte, 1, 0) : 0;
+    if (holds < 0) {
+        PyErr_SetFromErrno(PyExc_OSError);
+        return false;
+    }
+    if (holds > 0) {
         PyErr_SetString(PyExc_ValueError, "file: its size is said to be 0, but it holds bytes: read them into memory");
         return false;
     }

@@ -137,6 +137,8 @@ class Plain(Files):
     def test_what_is_no_array(self):
         with self.assertRaisesRegex(ValueError, "its size is said to be 0, but it holds bytes"):
             cured.file("/proc/self/status", dtype="u8")
+        with self.assertRaises(OSError):
+            cured.file("/proc/self/mem", dtype="u8")  # of 0 bytes, of which none can be read
         self.assertEqual(0, cured.file(self.path(b""), dtype="u8").sum())
         path = self.path(name="a.npz")
         numpy.savez(path, x=numpy.zeros(3), y=numpy.zeros(3))
