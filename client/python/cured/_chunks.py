@@ -77,14 +77,18 @@ class Call:
         return numpy.ma.masked_array(one, numpy.zeros(one.shape, bool)) if self.masked else one, None if self.second is None else one
 
     def check(self, along):
-        """Raises what is wrong with ops and options, before anything is read. along: the types of the answers along axes."""
+        """Raises what is wrong with ops and options, before anything is read. along: the types of the answers along axes, or kept axes."""
         initial, one = self.initial, self.one()
         if not along:
             with contextlib.suppress(OverflowError):  # of a first value: other elements may mend that
                 self.ask(*one)
             return None
+        along = {"axis": tuple(range(self.store.ndim)), "keepdims": True}
+        if initial is not None:
+            with contextlib.suppress(OverflowError):
+                self.ask(*one, **along)
         self.initial = None
-        answers = self.ask(*one, axis=tuple(range(self.store.ndim)), keepdims=True)
+        answers = self.ask(*one, **along)
         self.initial = initial
         return [numpy.asarray(answer).dtype for answer in answers]
 
