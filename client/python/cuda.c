@@ -17,21 +17,6 @@ bool cr_py_cuda_wanted(const cr_py_request *r) {
     return r->input.kind == CR_PY_CUDA && r->client == NULL && r->async == NULL;
 }
 
-/* Answers in a tensor say nothing of those that have no value, so where some may have none they come by the host, which does. */
-bool cr_py_cuda_may_place(const cr_py_request *r) {
-    const cr_finish_opts opts = cr_py_finish_of(r);
-    if (cr_py_order_asked(r)) return false; /* no kernel finishes by rank */
-    if (r->input.is_lent) return false;
-    const bool may_be_empty = r->input.is_masked || r->keys != NULL || r->offsets != NULL;
-    for (size_t i = 0; i < r->op_count && may_be_empty; i++)
-        if (cr_op_empty((cr_op)r->ops[i]) == CR_EMPTY_NONE) return false;
-    for (size_t i = 0; i < r->op_count; i++)
-        if (cr_axis_may_lack((cr_op)r->ops[i], (cr_dtype)r->input.dtype, &opts) ||
-            cr_axis_may_be_none((cr_op)r->ops[i], (cr_dtype)r->input.dtype, &opts))
-            return false;
-    return true;
-}
-
 static bool check(const cr_py_request *r) {
     const char *why = NULL;
     if (r->initial != NULL)
@@ -77,14 +62,6 @@ static PyObject *run_partial(const cured_cuda_ask *ask) {
     return partial;
 }
 
-/* Without the GIL, because another thread's call may hold the stream's workspace while it waits. */
-static cured_status enqueue(const cured_cuda_ask *ask, void *const *to, cured_error *error) {
-    PyThreadState *thread = PyEval_SaveThread();
-    const cured_status status = cured_cuda_enqueue(ask, to, NULL, error);
-    PyEval_RestoreThread(thread);
-    return status;
-}
-
 static PyObject *run_values(cr_py_request *r, const cured_cuda_ask *ask) {
     cured_values *values = NULL;
     cured_error error;
@@ -113,47 +90,10 @@ static PyObject *run_counts(const cr_py_request *r, const cured_cuda_ask *ask) {
     return failed(&error);
 }
 
-cured_status cr_py_cuda_order(const cr_py_input *in, uintptr_t stream, const void *data, bool behind,
-                              cured_error *error) {
-    void *const own = (void *)in->stream, *const main = (void *)stream; /* NOLINT: see ask_of */
-    if (in->kind != CR_PY_CUDA || in->data == NULL || own == main) return CURED_OK;
-    return behind ? cured_cuda_order(data, main, own, error) : cured_cuda_order(in->data, own, main, error);
-}
-
-/* Of outs, before the answers are written and behind them. */
-static cured_status order(const cr_py_request *r, bool behind, cured_error *error) {
-    cured_status status = CURED_OK;
-    for (size_t i = 0; i < r->op_count && status == CURED_OK; i++)
-        status = cr_py_cuda_order(&r->out_tensors[i], r->input.stream, r->plan.data, behind, error);
-    return status;
-}
-
-/* Of offsets or keys on a GPU and of a second tensor, which are read. */
-static cured_status order_read(const cr_py_request *r, bool behind, cured_error *error) {
-    const cr_py_input *const read[] = {r->borders, r->pair, r->has_keys ? &r->of_keys : NULL};
-    cured_status status = CURED_OK;
-    for (size_t i = 0; i < sizeof read / sizeof read[0] && status == CURED_OK; i++)
-        if (read[i] != NULL) status = cr_py_cuda_order(read[i], r->input.stream, read[i]->data, behind, error);
-    return status;
-}
-
-static PyObject *run_to_tensors(cr_py_request *r, const cured_cuda_ask *ask) {
-    void *to[CURED_MAX_OPS];
-    cured_error error;
-    for (size_t i = 0; i < r->op_count; i++) to[i] = (void *)r->out_tensors[i].data; /* NOLINT: out is written */
-    if (order(r, false, &error) != CURED_OK || enqueue(ask, to, &error) != CURED_OK ||
-        order(r, true, &error) != CURED_OK || order_read(r, true, &error) != CURED_OK)
-        return failed(&error);
-    if (r->single) return cr_py_out_item(r, 0);
-    PyObject *values[CURED_MAX_OPS];
-    for (size_t i = 0; i < r->op_count; i++) values[i] = cr_py_out_item(r, i);
-    return cr_py_answer_result(r, values);
-}
-
 static PyObject *run_whole(cr_py_request *r, const cured_cuda_ask *ask) {
     if (r->out != NULL && cr_py_cuda_may_place(r)) {
         if (!cr_py_out_places(r, 0, NULL)) return NULL;
-        if (r->out_tensors != NULL) return run_to_tensors(r, ask);
+        if (r->out_tensors != NULL) return cr_py_cuda_to_tensors(r, ask, NULL);
         cr_py_out_release(r); /* host memory: by a copy, as any value */
     }
     return run_values(r, ask);
@@ -233,21 +173,28 @@ static bool run_one_by_one(cr_py_request *r, const cured_cuda_ask *ask) {
     return true;
 }
 
-/* An output without a value, which fails its op alone: not a key outside or a wrong offset. */
-static bool is_lacking(const cr_py_request *r, const cured_error *error) {
-    if (error->code != CURED_INVALID_ARGUMENT) return error->code == CURED_OUT_OF_RANGE;
-    if (r->offsets == NULL && r->keys == NULL && r->op_count > 1 && r->plan.axis.n == 0) return true;
-    return strncmp(error->text, "output ", 7) == 0;
+/* Answers in host memory, which are copied to the tensors that were to have them. */
+static bool give_up_tensors(cr_py_request *r) {
+    PyObject *const out = r->out;
+    cr_py_out_release(r);
+    r->out = NULL;
+    const bool good = cr_py_answer_room(r);
+    r->out = out;
+    return good;
 }
 
 static PyObject *run_axis(cr_py_request *r, const cured_cuda_ask *ask) {
     cured_error error;
+    bool lacking = false;
     if (!cr_py_answer_room(r)) return NULL;
-    if (r->out_tensors != NULL) return run_to_tensors(r, ask);
+    if (r->out_tensors != NULL) {
+        PyObject *answer = cr_py_cuda_to_tensors(r, ask, cr_py_cuda_may_lack(r) ? &lacking : NULL);
+        if (!lacking || !give_up_tensors(r)) return answer;
+    }
     PyThreadState *thread = PyEval_SaveThread();
     const cured_status status = cured_cuda_reduce_axis(ask, r->pointers, &error);
     PyEval_RestoreThread(thread);
-    if (status != CURED_OK && is_lacking(r, &error)) {
+    if (status != CURED_OK && cr_py_cuda_is_lacking(r, &error)) {
         if (!run_one_by_one(r, ask)) return NULL;
     } else if (status != CURED_OK) {
         return failed(&error);
@@ -263,7 +210,7 @@ PyObject *cr_py_cuda_run(cr_py_request *r) {
     cured_error error;
     if (!check(r)) return NULL;
     const cured_cuda_ask ask = ask_of(r, &array, &options);
-    if (order_read(r, false, &error) != CURED_OK) return failed(&error);
+    if (cr_py_cuda_order_read(r, false, &error) != CURED_OK) return failed(&error);
     if (r->partial) return r->keys != NULL ? cr_py_cuda_partial_by_key(&ask) : run_partial(&ask);
     if (r->options.asked != NULL) return run_counts(r, &ask);
     return r->plan.whole && r->offsets == NULL ? run_whole(r, &ask) : run_axis(r, &ask);
@@ -413,7 +360,8 @@ static int enqueue_list(const tensor_list *list, cr_py_request *r, const cured_c
     if (cr_axis_dtype(op, dtype, &share) != (cr_dtype)out->dtype) return 0;
     r->options.result_dtype = (cured_dtype)share.result_dtype;
     const cured_cuda_ask ask = cr_py_cuda_ask_of_list(list, r, &r->options);
-    const cured_status status = enqueue(&ask, (void *const[]){(void *)out->data}, &error); /* NOLINT: written */
+    const cured_status status =
+        cr_py_cuda_enqueue(&ask, (void *const[]){(void *)out->data}, false, &error); /* NOLINT: written */
     if (status == CURED_OK || status == CURED_UNIMPLEMENTED) return status == CURED_OK;
     cr_py_raise(&error);
     return -1;

@@ -431,7 +431,7 @@ bool cr_py_out_regions(const cr_py_request *request, cr_py_link *link, cured_out
 /* Whether the request is answered there, and does it. */
 bool cr_py_cuda_wanted(const cr_py_request *request);
 PyObject *cr_py_cuda_run(cr_py_request *request);
-/* Whether answers may go straight to tensors: none of them may lack a value. */
+/* Whether answers may go straight to tensors: that all of them have values is known, or waited for. */
 bool cr_py_cuda_may_place(const cr_py_request *request);
 /* A request whose array is a list or a tuple: its answer, where that holds CUDA tensors of one library, device and dtype, and nothing else is
  * asked; NULL without an exception where it does not. */

@@ -25,12 +25,24 @@ Py_ssize_t cr_py_tensor_count(void);
 /* The attribute, or NULL without an exception where there is none. */
 PyObject *cr_py_maybe(PyObject *object, const char *name);
 
-/* ---- cuda.c ---- */
+/* ---- placed.c, cuda.c ---- */
 
 /* Where a tensor's stream is another than the call's, each waits for the other: the call's before it comes to the tensor, and then, behind,
  * the tensor's. The host does not. data: memory of the device of the call's stream. */
 cured_status cr_py_cuda_order(const cr_py_input *in, uintptr_t stream, const void *data, bool behind,
                               cured_error *error);
+
+/* The same of offsets, keys and a second tensor that the request reads. */
+cured_status cr_py_cuda_order_read(const cr_py_request *r, bool behind, cured_error *error);
+/* Puts the ask in its stream, without the GIL. waits: until it is known whether all answers have values. */
+cured_status cr_py_cuda_enqueue(const cured_cuda_ask *ask, void *const *to, bool waits, cured_error *error);
+/* Whether some answer may have no value, which a tensor cannot say. */
+bool cr_py_cuda_may_lack(const cr_py_request *r);
+/* Whether the error is of an output without a value, which fails its op alone: not of a key outside or a wrong offset. */
+bool cr_py_cuda_is_lacking(const cr_py_request *r, const cured_error *error);
+/* Answers to the request's tensors. lacking: NULL, or they are waited for, and where some have no value, or no kernel puts them there, it is
+ * true and the answer NULL without an exception: then the host is to answer. */
+PyObject *cr_py_cuda_to_tensors(cr_py_request *r, const cured_cuda_ask *ask, bool *lacking);
 
 /* Lists of CUDA tensors. */
 

@@ -17,6 +17,7 @@ const char *const asks_names[ASK_KINDS] = {"reduce",
                                            "axis",
                                            "segments",
                                            "partial by key",
+                                           "told axis",
                                            "enqueued sum",
                                            "enqueued row",
                                            "enqueued axis",
@@ -142,8 +143,9 @@ cured_status asks_call(asks_kind kind, int device, int turn, void *stream, cured
         list[i] = (cured_cuda_array){floats[device][turn] + i * PART, PART, CURED_F32};
     for (size_t i = 1; mixed && i < ASKS_ARRAYS; i += 2)
         list[i] = (cured_cuda_array){doubles[device][turn] + i * PART, PART, CURED_F64};
-    if (is_of(kind, ASK_AXIS, ASK_ROWS, ASK_LARGEST)) list[0].data = arrays[device][turn], list[0].dtype = CURED_I32;
-    const bool rows = is_of(kind, ASK_AXIS, ASK_ROWS, ASK_ROWS),
+    if (kind == ASK_TOLD || is_of(kind, ASK_AXIS, ASK_ROWS, ASK_LARGEST))
+        list[0].data = arrays[device][turn], list[0].dtype = CURED_I32;
+    const bool rows = is_of(kind, ASK_AXIS, ASK_ROWS, ASK_TOLD),
                here = is_of(kind, ASK_BORDERS, ASK_GRAPH_BORDERS, ASK_BORDERS);
     const cured_offsets offsets = {here ? of_device[device] : borders, ASKS_ROWS + 1, CURED_U64};
     const bool segments = here || is_of(kind, ASK_SEGMENTS, ASK_COPIED, ASK_COPIED);
@@ -166,6 +168,8 @@ cured_status asks_call(asks_kind kind, int device, int turn, void *stream, cured
         case ASK_AXIS:
         case ASK_SEGMENTS:
             return cured_cuda_reduce_axis(&ask, (void *const[]){at_host}, error);
+        case ASK_TOLD:
+            return cured_cuda_reduce_to(&ask, (void *const[]){to[device]}, error);
         case ASK_KEYED:
             return by_key(list, device, stream, error);
         case ASK_LINEAR:
@@ -256,6 +260,7 @@ bool asks_right(asks_kind kind, int device, int turn) {
         case ASK_KEYED:
             return segments_right(at_host, device, turn);
         case ASK_ROWS:
+        case ASK_TOLD:
             return rows_right(to[device], device, turn);
         case ASK_BORDERS:
         case ASK_COPIED:

@@ -21,6 +21,7 @@ typedef enum asks_kind {
     ASK_AXIS,      /* to host memory */
     ASK_SEGMENTS,  /* the same, by offsets in host memory */
     ASK_KEYED,     /* a partial by key */
+    ASK_TOLD,      /* along an axis, to device memory, which is waited for */
     ASK_SUM,       /* to device memory: a sum */
     ASK_LARGEST,   /* the largest element */
     ASK_ROWS,      /* along an axis */

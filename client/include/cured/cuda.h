@@ -132,6 +132,11 @@ CURED_API cured_status cured_cuda_reduce_axis(const cured_cuda_ask *ask, void *c
  * what a GPU cannot finish. Offsets in host memory are refused in a stream that is captured. */
 CURED_API cured_status cured_cuda_enqueue(const cured_cuda_ask *ask, void *const *to, void *status, cured_error *error);
 
+/* The same, and waits for the status alone, for which there is a word of this library's: what comes to the host is 8 bytes. Answers that lack
+ * a value are an error with the sentence that cured_cuda_reduce_axis() has of it; all outputs then hold any values. Extrema of only NaNs
+ * that are skipped are no error: such an output holds a NaN, and of an index 2^64 - 1. FAILED_PRECONDITION while the stream is captured. */
+CURED_API cured_status cured_cuda_reduce_to(const cured_cuda_ask *ask, void *const *to, cured_error *error);
+
 /* ---- Linear forms in device memory (docs/PARTIALS.md, "Linear form") ----
  *
  * For programs whose ranks meet in an Allreduce of GPU buffers (NCCL, MPI, gloo): each rank writes a vector of int64, the Allreduce adds

@@ -262,19 +262,64 @@ cured_status cured_cuda_reduce_axis(const cured_cuda_ask *of, void *const *resul
 }
 
 /* A whole array, or a list, is one row, whose answers have a fixed size. */
+static cr_status take_to(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, void *const *to, cr_error *error) {
+    cr_status status = cr_cl_cuda_take(ask, of, CR_CUDA_TO, error);
+    if (status != CR_OK) return status;
+    if (of->array_count > 1) ask->shape.n = ask->elements;
+    const bool many = cr_cl_cuda_by_key(ask) || cr_cl_cuda_by_offsets(ask); /* who answers looks at the ops */
+    for (size_t k = 0; k < of->op_count && status == CR_OK && !many; k++) {
+        const cr_finish_opts own = cr_finish_share(ask->ops[k], ask->dtype, &ask->finish, NULL);
+        status = cr_axis_check(ask->ops[k], ask->dtype, &ask->shape, &own, error);
+    }
+    return status == CR_OK ? check_places(ask, to, true, error) : status;
+}
+
 cured_status cured_cuda_enqueue(const cured_cuda_ask *of, void *const *to, void *state, cured_error *error) {
     cr_error e = {CR_OK, ""};
     cr_cl_cuda_ask ask;
-    cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_TO, &e);
-    if (status == CR_OK && of->array_count > 1) ask.shape.n = ask.elements;
-    const bool many = cr_cl_cuda_by_key(&ask) || cr_cl_cuda_by_offsets(&ask); /* who answers looks at the ops */
-    for (size_t k = 0; k < of->op_count && status == CR_OK && !many; k++) {
-        const cr_finish_opts own = cr_finish_share(ask.ops[k], ask.dtype, &ask.finish, NULL);
-        status = cr_axis_check(ask.ops[k], ask.dtype, &ask.shape, &own, &e);
-    }
-    if (status == CR_OK) status = check_places(&ask, to, true, &e);
+    cr_status status = take_to(&ask, of, to, &e);
     if (status == CR_OK && (uintptr_t)state % sizeof(uint64_t) != 0)
         status = cr_fail(&e, CR_INVALID_ARGUMENT, "status: %p is no multiple of 8", state);
     if (status == CR_OK) answer_many(&ask, NULL, to, state, &e);
+    return cr_cl_give(error, &e, 0);
+}
+
+/* Some answer in device memory has no value: those in host memory say which. */
+static void say_lacking(const cr_cl_cuda_ask *ask, cr_error *error) {
+    void *results[CURED_MAX_OPS] = {NULL};
+    const uint64_t count = answers_of(ask);
+    cr_status status = CR_OK;
+    for (size_t k = 0; k < ask->of->op_count && status == CR_OK; k++) {
+        const cr_finish_opts own = cr_finish_share(ask->ops[k], ask->dtype, &ask->finish, NULL);
+        const size_t bytes = cr_dtype_size(cr_axis_dtype(ask->ops[k], ask->dtype, &own));
+        if (count <= SIZE_MAX / bytes) results[k] = malloc((size_t)count * bytes);
+        if (results[k] == NULL)
+            status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "to: an answer lacks a value, and no memory says which");
+    }
+    if (status == CR_OK) {
+        answer_many(ask, results, NULL, NULL, error);
+        if (error->code == CR_OK)
+            cr_fail(error, CR_INVALID_ARGUMENT,
+                    "arrays: they changed while they were read, and an answer lacked a value");
+    }
+    for (size_t k = 0; k < ask->of->op_count; k++) free(results[k]);
+}
+
+cured_status cured_cuda_reduce_to(const cured_cuda_ask *of, void *const *to, cured_error *error) {
+    cr_error e = {CR_OK, ""}, late = {CR_OK, ""};
+    cr_cl_cuda_ask ask;
+    void *word = NULL;
+    uint64_t value = 0;
+    cr_status status = take_to(&ask, of, to, &e);
+    const void *data = NULL;
+    for (size_t i = 0; status == CR_OK && data == NULL && i < of->array_count; i++)
+        data = of->arrays[i].count != 0 ? of->arrays[i].data : NULL;
+    if (status == CR_OK) status = ask.api->word(data, of->stream, &word, &e);
+    if (status == CR_OK) {
+        answer_many(&ask, NULL, to, word, &e);
+        ask.api->take_word(word, of->stream, &value, &late);
+        if (e.code == CR_OK) e = late;
+        if (e.code == CR_OK && value != 0) say_lacking(&ask, &e);
+    }
     return cr_cl_give(error, &e, 0);
 }

@@ -105,6 +105,10 @@ typedef struct cr_caller_api {
     /* A byte of 0 or 1 for each of so many bits, in memory of the stream's that bits_free gives back; NULL of none. */
     cr_status (*bits)(const void *bits, uint64_t first, uint64_t count, void *stream, void **bytes, cr_error *error);
     void (*bits_free)(void *bytes, void *stream);
+    /* A word of status for what goes to device memory: 8 bytes that are 0, in memory of the stream's. FAILED_PRECONDITION: it is captured. */
+    cr_status (*word)(const void *data, void *stream, void **word, cr_error *error);
+    /* What the stream's work has made of it, which is waited for; frees the word. */
+    cr_status (*take_word)(void *word, void *stream, uint64_t *value, cr_error *error);
     void (*trim)(void);
 } cr_caller_api;
 

@@ -1,7 +1,7 @@
 /* internal: what the files of libcured-cuda share. enter.c: whose stream, device and context a call is of. room.c: what each stream
  * has. call.c, each.c, list.c: folds. answers.c: answers along
  * an axis. enqueue.c: answers in device memory. segments.c: by offsets.
- * keys.c: by key. quantile.c: by rank. block.c: of a block. bits.c: bools of a bit each.
+ * keys.c: by key. quantile.c: by rank. block.c: of a block. bits.c: bools of a bit each. word.c: whether answers in device memory have values.
  *
  * A room is one stream's. Its mutex is held while work is put in the stream, so that the parts of two threads' calls do not mix; a
  * wait holds it only where the room's memory for answers is read.
@@ -231,6 +231,11 @@ cr_status cr_caller_block(const void *data, cr_dtype dtype, const cr_layout *blo
 
 cr_status cr_caller_bits(const void *bits, uint64_t first, uint64_t count, void *stream, void **bytes, cr_error *error);
 void cr_caller_bits_free(void *bytes, void *stream);
+
+/* ---- word.c ---- */
+
+cr_status cr_caller_word(const void *data, void *stream, void **word, cr_error *error);
+cr_status cr_caller_take_word(void *word, void *stream, uint64_t *value, cr_error *error);
 
 /* ---- order.c ---- */
 
