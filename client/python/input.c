@@ -303,7 +303,9 @@ bool cr_py_input_mask(cr_py_input *in, PyObject *mask, bool keeps) {
     static const char none[] = {0};
     const bool cuda = in->kind == CR_PY_CUDA;
     if (in->mask.data != NULL || in->cuda_mask.data != NULL) {
-        PyErr_SetString(PyExc_TypeError, "where: the array has a mask of its own");
+        PyErr_SetString(PyExc_TypeError, cuda ? "where: the array has nulls, and on a GPU one mask is read: pass a "
+                                                "copy on the host, or one without nulls"
+                                              : "where: the array has a mask of its own");
         return false;
     }
     if (mask == Py_False && !cuda) return take_mask(in, none, 0, NULL, NULL, keeps);

@@ -259,7 +259,9 @@ class Refused(Arrow):
                  ("under a mask", lambda: cured.prod(there(mask))), ("mask", lambda: cured.median(there(mask))),
                  ("mask", lambda: cured.quantile(there(mask), [0.1, 0.2])), ("digest", lambda: cured.digest(there(mask))),
                  ("where: the mask of a CUDA tensor is a bool tensor", lambda: cured.sum(there(), where=~mask)),
-                 ("where: the array has a mask of its own", lambda: cured.sum(there(mask), where=Tensor(~mask))),
+                 *(("where: the array has nulls, and on a GPU one mask is read: pass a copy on the host", call) for call in (
+                     lambda: cured.sum(there(mask), where=Tensor(~mask)), lambda: cured.reduce(there(mask), "min,max", where=Tensor(~mask)),
+                     lambda: cured.mean(there(mask), axis=0, where=Tensor(~mask)), lambda: cured.partial(there(mask), "sum", where=Tensor(~mask)))),
                  ("no position", lambda: cured.partial(there(mask), "sum", first=0)),
                  ("initial", lambda: cured.sum(there(), initial=1)), ("nulls: the array has missing elements, %d of them; nulls=.skip. leaves them out" % mask.sum(), lambda: cured.sum(there(mask), nulls="error")),
                  ("client: an Arrow array on a GPU is answered in this process", lambda: client.sum(there())),
