@@ -64,6 +64,13 @@ if(CURED_STATIC_DEPS)
   add_link_options(-Wl,--build-id=none)
 endif()
 
+# Nobody debugs, counts lines of or sanitizes a program whose functions were taken apart; how clang's would be linked was not tried.
+set(lto ON)
+if(CURED_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug" OR NOT CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  set(lto OFF)
+endif()
+option(CURED_LTO "Optimise the daemon as one program when it is linked (with CUDA by g++, which must have the version of gcc)" ${lto})
+
 find_program(CURED_CCACHE ccache)
 if(CURED_CCACHE)
   foreach(language C CXX)
