@@ -123,8 +123,8 @@ void cr_call_done(cr_call *call) { finish(call, &(cr_answer){.kind = CR_ANSWER_D
 
 /* ---- beginning ---- */
 
-enum { AT_HAND_BYTES = 1032, FRONT_BYTES = 136 };
-_Static_assert(sizeof(cr_call) <= AT_HAND_BYTES - FRONT_BYTES, "malloc keeps what a native call takes at hand");
+enum { AT_HAND_BYTES = 1032 };
+_Static_assert(sizeof(cr_call) <= AT_HAND_BYTES - CR_FRONT_BYTES, "malloc keeps what a native call takes at hand");
 
 cr_call *cr_call_new(cr_calls *calls, const cr_front *front, cr_peer *peer) {
     cr_call *call = malloc(sizeof *call + front->bytes);

@@ -24,7 +24,10 @@
 #include "proto/wire.h"
 #include "server/admit/admission.h"
 
-enum { CR_INLINE_BYTES = 16 * 1024 }; /* arrays up to here are folded on the loop: waking a worker costs more */
+enum {
+    CR_INLINE_BYTES = 16 * 1024, /* arrays up to here are folded on the loop: waking a worker costs more */
+    CR_FRONT_BYTES = 136,        /* of a front's own, beside which malloc keeps a freed call at hand for the next */
+};
 
 typedef struct cr_call cr_call;
 typedef struct cr_calls cr_calls;

@@ -15,6 +15,8 @@ enum {
     PART_BYTES = 64 * 1024,    /* answers in one frame */
 };
 
+_Static_assert(sizeof(cr_stream) <= CR_FRONT_BYTES, "malloc keeps what a native call takes at hand");
+
 static cr_stream *stream_of(cr_call *call) { return cr_call_front(call); }
 
 cr_stream *cr_stream_find(cr_conn *conn, uint32_t id) { return cr_streams_find(&conn->streams, id); }

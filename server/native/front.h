@@ -13,13 +13,13 @@ typedef struct cr_stream {
     cr_list link;    /* in conn->open */
     cr_list stalled; /* in conn->stalled: answers wait for room in the reply buffer */
     uint32_t id;
+    bool beside_comes;       /* something beside the array comes in DATA, whatever its array is */
     uint64_t credit;         /* DATA bytes the client may still send */
     uint64_t to_grant;       /* consumed and not yet credited */
     uint64_t reply_credit;   /* bytes of array answers the client can take */
     struct cr_entry *region; /* the region that the call is about, or waits for */
     cr_list in_region;       /* among the reductions that wait until it is open */
     cr_reload_wait reload;   /* of a call that has the options read again */
-    bool beside_comes;       /* something beside the array comes in DATA, whatever its array is */
     struct cr_group *group;  /* of a call over several regions, and of those that reduce its pieces; NULL: neither */
 } cr_stream;
 
