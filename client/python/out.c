@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/python/tensor.h"
-#include "kernels/core/dtype.h"
+#include "kernels/core/op.h"
 
 static cured_dtype answer_type(const cr_py_request *r, size_t index) {
     return cured_axis_dtype(r->ops[index], r->input.dtype, r->options.result_dtype);
@@ -135,10 +135,16 @@ static uint64_t tensor_bytes(const cr_py_input *t) {
     return bytes;
 }
 
-/* Whether answers of the type, in the shape, may lie there as they are. */
-static bool suits(const cr_py_input *t, cured_dtype dtype, int ndim, const Py_ssize_t *shape) {
-    if (t->kind != CR_PY_CUDA || t->dtype != dtype || t->ndim != ndim || (uintptr_t)t->data % t->size != 0)
-        return false;
+/* Whether answers of op i have the same bits in this type. Indices and counts are below 2^63, and torch's integers of 64 bits have a sign. */
+static bool is_alike(const cr_py_request *r, size_t i, cured_dtype dtype) {
+    const cured_dtype own = answer_type(r, i);
+    const bool counts = cr_op_closing((cr_op)r->ops[i]) == CR_CLOSING_COUNTS || cr_py_answer_is_index(r->ops[i]);
+    return dtype == own || (own == CURED_U64 && dtype == CURED_I64 && counts);
+}
+
+/* Whether answers in the shape may lie there as they are, of a type of that size. */
+static bool suits(const cr_py_input *t, int ndim, const Py_ssize_t *shape) {
+    if (t->kind != CR_PY_CUDA || t->ndim != ndim || (uintptr_t)t->data % t->size != 0) return false;
     for (int i = 0; i < ndim; i++)
         if (t->shape[i] != shape[i]) return false;
     return cr_py_input_in_c_order(t);
@@ -152,7 +158,7 @@ static bool apart(const char *a, uint64_t a_bytes, const char *b, uint64_t b_byt
 /* Whether tensor number i takes its answers in place: its memory is neither the input's nor another's. */
 static bool takes(const cr_py_request *r, size_t i, int ndim, const Py_ssize_t *shape) {
     const cr_py_input *t = &r->out_tensors[i];
-    bool good = suits(t, answer_type(r, i), ndim, shape) &&
+    bool good = is_alike(r, i, t->dtype) && suits(t, ndim, shape) &&
                 apart(t->data, tensor_bytes(t), r->plan.data, r->plan.count * r->input.size) &&
                 (r->borders == NULL || apart(t->data, tensor_bytes(t), r->borders->data, tensor_bytes(r->borders))) &&
                 (!r->has_keys || apart(t->data, tensor_bytes(t), r->of_keys.data, tensor_bytes(&r->of_keys)));

@@ -23,7 +23,8 @@ bool cr_py_cuda_may_place(const cr_py_request *r) {
     const cr_finish_opts opts = cr_py_finish_of(r);
     if (cr_py_order_asked(r)) return false; /* no kernel finishes by rank */
     if (r->input.is_lent) return false;
-    if (r->plan.whole && r->offsets == NULL && r->keys == NULL) return !cr_py_cuda_may_lack(r); /* one answer comes by the host */
+    if (r->plan.whole && r->offsets == NULL && r->keys == NULL)
+        return !cr_py_cuda_may_lack(r);      /* one answer comes by the host */
     for (size_t i = 0; i < r->op_count; i++) /* a range of infinities is a NaN, as one of only NaNs */
         if (cr_op_term((cr_op)r->ops[i]) == CR_TERM_RANGE &&
             cr_axis_may_be_none((cr_op)r->ops[i], (cr_dtype)r->input.dtype, &opts))
@@ -34,15 +35,15 @@ bool cr_py_cuda_may_place(const cr_py_request *r) {
 /* Another thread's call may hold the stream's workspace while it waits. */
 cured_status cr_py_cuda_enqueue(const cured_cuda_ask *ask, void *const *to, bool waits, cured_error *error) {
     PyThreadState *thread = PyEval_SaveThread();
-    const cured_status status =
-        waits ? cured_cuda_reduce_to(ask, to, error) : cured_cuda_enqueue(ask, to, NULL, error);
+    const cured_status status = waits ? cured_cuda_reduce_to(ask, to, error) : cured_cuda_enqueue(ask, to, NULL, error);
     PyEval_RestoreThread(thread);
     return status;
 }
 
 cured_status cr_py_cuda_order(const cr_py_input *in, uintptr_t stream, const void *data, bool behind,
                               cured_error *error) {
-    void *const own = (void *)in->stream, *const main = (void *)stream; /* NOLINT: a stream's number is a pointer in CUDA's interface */
+    void *const own = (void *)in->stream, *const main = (void *)
+                                              stream; /* NOLINT: a stream's number is a pointer in CUDA's interface */
     if (in->kind != CR_PY_CUDA || in->data == NULL || own == main) return CURED_OK;
     return behind ? cured_cuda_order(data, main, own, error) : cured_cuda_order(in->data, own, main, error);
 }
@@ -69,9 +70,17 @@ static cured_status look_for_none(const cr_py_request *r, size_t i, bool *some, 
     const bool index = cr_py_answer_is_index(r->ops[i]);
     const cured_op op = (cured_op)cr_op_of_term(index ? CR_TERM_GREATEST : CR_TERM_NANS);
     const cr_py_input *out = &r->out_tensors[i];
+    /* A tensor of i64 has the same bits. */
     cured_cuda_array array = {out->data, 1, index ? CURED_U64 : out->dtype};
     for (int k = 0; k < out->ndim; k++) array.count *= (uint64_t)out->shape[k];
-    const cured_cuda_ask ask = {sizeof ask, &array, 1, &op, 1, NULL, (void *)r->input.stream}; /* NOLINT: a stream's number is a pointer in CUDA's interface */
+    const cured_cuda_ask ask = {
+        sizeof ask,
+        &array,
+        1,
+        &op,
+        1,
+        NULL,
+        (void *)r->input.stream}; /* NOLINT: a stream's number is a pointer in CUDA's interface */
     cured_values *values = NULL;
     uint64_t most = 0;
     *some = false;

@@ -76,6 +76,20 @@ class Placed(Case):
                 for nan in ({}, {"nan": "skip"})[:1 + (a.dtype.kind == "f" and op != "ptp")]:
                     self.to_tensor(op, x, {**options, **nan}, getattr(cured, op)(x, **options, **nan), (dtype, name, op, nan))
 
+    def test_signed_tensors(self):
+        """Indices and counts lie in int64 as in uint64; sums do not."""
+        a = random((N,), "f4")
+        for (name, x, options), op, nan in itertools.product(ways(a, self.k), ("argmin", "argmax", "count", "count_nonzero", "count_nan"), (None, "skip")):
+            more = {**options, **({"nan": nan} if nan and op != "count_nan" else {})}
+            self.to_tensor(op, x, more, getattr(cured, op)(x, **more).astype("i8"), (name, op, nan))
+        u, out = random((N,), "u8") // numpy.uint64(2 * N), Tensor(numpy.zeros(GROUPS, "i8"))
+        self.assertIs(out, cured.sum(Tensor(u), keys=Tensor(self.k), groups=GROUPS, out=out))  # by the host, which looks whether they fit
+        self.assertEqual(cured.sum(u, keys=self.k, groups=GROUPS).tolist(), out.host().tolist())
+        nans = a.copy()
+        nans[self.k == 4] = numpy.nan
+        with self.assertRaisesRegex(ValueError, "output 4: argmax"):
+            cured.argmax(Tensor(nans), keys=Tensor(self.k), groups=GROUPS, nan="skip", out=out)
+
     def test_several(self):
         a = random((N,), "i4")
         for name, x, options in ways(a, self.k):

@@ -32,8 +32,7 @@ cr_status cr_caller_word(const void *data, void *stream, void **word, cr_error *
 
 /* Through pinned memory, so that the copy does not wait. */
 static cr_status bring(cr_room *room, const cr_visit *visit, const void *word, uint64_t *value, cr_error *error) {
-    cudaError_t failure =
-        cudaMemcpyAsync(room->small, word, sizeof *value, cudaMemcpyDeviceToHost, visit->stream);
+    cudaError_t failure = cudaMemcpyAsync(room->small, word, sizeof *value, cudaMemcpyDeviceToHost, visit->stream);
     if (failure == cudaSuccess) failure = cudaEventRecord(room->last, visit->stream);
     cr_status status = cr_caller_error((int)failure, "status", error);
     if (status == CR_OK) status = cr_room_wait(room, room->last, error);
