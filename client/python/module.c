@@ -30,7 +30,9 @@ static PyObject *class_of(cured_status status) {
 }
 
 /* What libcured and a daemon call what Python's functions have under another name. */
-static const struct { const char *there, *here; } words[] = {{"result_dtype", "dtype"}, {"layout", "shape, start"}};
+static const struct {
+    const char *there, *here;
+} words[] = {{"result_dtype", "dtype"}, {"layout", "shape, start"}, {"mask:", "where:"}};
 
 /* The length of the word of the list that `at` begins with, as a whole word; 0: it begins with none. */
 static size_t word_at(const char *text, const char *at, const char **here) {

@@ -193,6 +193,11 @@ class Doors:
         self.kinds += [self.grpc.ask] * 4 if self.grpc else []
         self.kinds += [wire.command_line] if os.path.exists(wire.CLIENT) else []
 
+    def use_cuda(self):
+        """Tensors of a GPU alone, which this process answers."""
+        import cross_cuda
+        self.kinds = [cross_cuda.ask_there(door) for door in cross_cuda.KINDS]
+
     async def open(self, addresses):
         return [cured.AsyncClient(address) for address in addresses]
 

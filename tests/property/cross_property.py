@@ -5,6 +5,7 @@ against the oracle bit by bit. What is refused is refused by a sentence that is 
     cross_property.py                        the run for CI
     cross_property.py --cases 100000         a longer one; --seed N starts elsewhere, --jobs N processes, --seconds S ends by time
     cross_property.py --seed N --replay K    one case again, with what it held
+With CURED_CUDA_LIBRARY, such as the runtime double's, all arrays are tensors of its GPU.
 """
 import argparse
 import collections
@@ -70,6 +71,8 @@ class Run:
 
     def __init__(self, seed, addresses, folder):
         self.seed, self.folder, self.doors = seed, folder, cross_doors.Doors(addresses)
+        if os.environ.get("CURED_CUDA_LIBRARY"):
+            self.doors.use_cuda()
         self.counts, self.refused, self.failures = collections.Counter(), collections.Counter(), []
 
     def fail(self, number, case, what, why):
@@ -91,7 +94,7 @@ class Run:
                 self.fail(number, case, what, "raised %s: %s\n      want %r\n%s" % (type(error).__name__, error, wanted, where))
             return True
         self.counts["answered"] += 1
-        why = complaint(answer, wanted, what.startswith("own_array"))
+        why = complaint(answer, wanted, what.startswith(("own_array", "cuda.own")))
         if why:
             self.fail(number, case, what, "%s\n      want %r" % (why, wanted))
         return True

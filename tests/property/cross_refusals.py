@@ -36,6 +36,16 @@ SENTENCES = [
     r"^keys: a row has more than \d+ bytes: reduce parts of the columns",
     r"^offsets: segment \d+ has more than \d+ bytes, the limit in a container: reduce it by itself",
     r"^\w+: the container has \d+ bytes, and beside an array in memory \d+ are read at most",
+    # CUDA tensors
+    r"^second: in device memory whole arrays are answered, without (mask|where)",
+    r"^second: pairs of \w+ are not reduced in device memory",
+    r"^ops: op (quantile|median) of device memory is answered of a whole array alone",
+    r"^ops: the GPU has no kernel that finishes one of them over \d+ elements; ask for answers in host memory",
+    r"^where: under a mask in device memory op \w+ is not answered yet",
+    r"^ops: the GPU has no kernel for \w+ of \w+ (by key|by offsets|under a mask or along an axis|along an axis)",
+    r"^initial: not with CUDA tensors",
+    r"^ddof: along an axis of a CUDA tensor a whole number is wanted",
+    r"^axis: axes of a CUDA tensor go together where they are neighbours",
     # The rest
     r"^where: beside the array's own mask a mask that NumPy reads is wanted",
     r"^(first|ops): a part under a mask has no position",  # which a masked array is, whatever is missing

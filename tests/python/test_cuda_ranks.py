@@ -112,7 +112,7 @@ class Ranks(Case):
                            ("op quantile of device memory is answered of a whole array alone", lambda: cured.quantile(t, [0.1], axis=0)),
                            ("op median of device memory", lambda: cured.reduce_each([t, t], "sum,median")),
                            ("partial", lambda: cured.partial(t, "median")),
-                           ("mask: under a mask in device memory op median", lambda: cured.median(t, where=mask)),
+                           ("where: under a mask in device memory op median", lambda: cured.median(t, where=mask)),
                            ("op median of device memory", lambda: cured.median(Tensor(a[0]), offsets=numpy.array([0, 3]))),
                            ("op median of device memory", lambda: cured.median(Tensor(a[0]), keys=Tensor(numpy.zeros(40, "i4")), groups=1)),
                            ("range", lambda: cured.quantile(t, 1.5)),

@@ -171,6 +171,8 @@ class Lists(Case):
             self.assert_same(wanted, one([View(a), Tensor(b)]), op)
             self.assert_same(one(a), one(View(a)), op)
             self.assert_same(one(a), cured.reduce_each([View(a), Tensor(b)], op)[0][op], op)
+        for ddof in (0.5, -1, 1):  # the first two are divided by Python's integers
+            self.assertEqual([cured.var(b, ddof=ddof)] * 2, [r.var for r in cured.reduce_each([Tensor(b)] * 2, "var", ddof=ddof)], ddof)
         for call in (lambda: cured.argmax([View(a)]), lambda: cured.argmax(View(a)), lambda: cured.reduce_each([View(a)], "sum,prod")):
             with self.assertRaisesRegex(ValueError, "contiguous"):
                 call()

@@ -308,7 +308,8 @@ def _by_key(call, one, others):
 
 def _merged_by_key(call):
     """A list of the answers, or an exception in the place of one, by the partials of blocks of rows."""
-    found = _by_key(call, call.one()[0], {}).finish(call.ops, **call.fold)
+    one, second = call.one()
+    found = _by_key(call, one, {} if second is None else {"second": second}).finish(call.ops, **call.fold)
     return [answer if isinstance(answer, Exception) else numpy.asarray(answer).reshape((-1,) + call.store.shape[1:])
             for answer in found._answers.values()]
 

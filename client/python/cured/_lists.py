@@ -199,7 +199,8 @@ def reduce_each(arrays, ops, /, **options):
     if any(is_arrow(type(value)) for value in options.values()):
         from ._beside import kept
         options = kept(options)
-    together = options.keys() <= _TOGETHER
+    ddof = options.get("ddof") or 0
+    together = options.keys() <= _TOGETHER and hasattr(ddof, "__index__") and ddof >= 0  # others are divided by Python's integers
     if together and arrays and hasattr(type(arrays[0]), "__dlpack_c_exchange_api__"):  # C functions look at them, and at their types
         results = _cured._cuda_each(arrays, ops, True, **options)
         if results is not None:
