@@ -53,6 +53,7 @@ class SlowReaders(Hostile):
         client = self.http2(window=1)
         self.rows(client, 1, 1000000)
         client.ping()
+        self.daemon.come_to_rest()  # all is folded
         before = self.daemon.rss_bytes()
         for n in range(1, 200):
             client.until("byte %d" % n, lambda: len(client.streams[1].data) >= n)
