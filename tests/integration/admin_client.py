@@ -5,7 +5,7 @@ import re
 import socket
 import threading
 
-HANG_S = 60  # only catches hangs: nothing here waits that long
+HANG_S = 180  # only catches hangs: nothing here waits that long
 
 
 class Answer:
@@ -91,6 +91,14 @@ def get(address, path, wrap=None, **headers):
     return exchange(address, request(path, **headers), wrap=wrap)[0]
 
 
+def hurry(task):
+    """A thread or a process that must do something every second, on a busy machine too."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, task, -10)
+    except PermissionError:
+        pass
+
+
 class Trickle:
     """A call that stays in flight, a byte at a time: a draining daemon ends calls that stand still for a second."""
 
@@ -102,10 +110,7 @@ class Trickle:
         self.thread.start()
 
     def go(self):
-        try:  # on a busy machine a second passes soon
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -10)
-        except PermissionError:
-            pass
+        hurry(threading.get_native_id())
         while not self.over.wait(0.05):
             with self.lock:
                 self.connection.send_data(self.stream, b"\1")

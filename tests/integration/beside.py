@@ -30,7 +30,7 @@ class LibraryProgram:
     def test_libcured(self):
         program = os.path.join(BIN, "..", "tests", self.PROGRAM)
         need_binary(program)
-        done = subprocess.run([program], env=environment(CURED_TEST_ADDRESS=self.daemon.address, CK_TIMEOUT_MULTIPLIER="20"), text=True,
+        done = subprocess.run([program], env=environment(CURED_TEST_ADDRESS=self.daemon.address, CK_DEFAULT_TIMEOUT="300"), text=True,
                               capture_output=True)
         self.assertEqual(0, done.returncode, done.stdout + done.stderr)
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 
-HANG_S = 60  # only catches hangs: nothing here waits that long
+HANG_S = 180  # only catches hangs: nothing here waits that long
 
 
 def find():

@@ -15,7 +15,7 @@ from cured_wire import (CALL, CREDIT, CREDIT_BYTES, DATA, DATA_BYTES, END, HELLO
                         hello_message, merge_message, parse, parse_info, parse_limits, parse_slow_log, parse_stats, reduce_message, region_input, register_message,
                         stream_input, take_frame, text)
 
-HANG_S = 60  # only catches hangs: nothing here waits that long
+HANG_S = 180  # only catches hangs: nothing here waits that long
 
 
 class Closed(Exception):

@@ -23,7 +23,7 @@ NAMES = {GETATTR: "getattr", READ: "read", FLUSH: "flush", RELEASE: "release", S
 DIRECT_IO, NONSEEKABLE = 1, 4
 PR_SET_PDEATHSIG = 1
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 16384, 1 << 18
-HANG_S = 60
+HANG_S = 180
 
 
 def libc():

@@ -14,7 +14,7 @@ import hpack
 
 from cured_wire import bytes_field, reduce_message, varint
 
-HANG_S = 60  # only catches hangs: nothing here waits that long
+HANG_S = 180  # only catches hangs: nothing here waits that long
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 END_STREAM = ACK = 1

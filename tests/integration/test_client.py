@@ -13,6 +13,7 @@ import tempfile
 import threading
 import unittest
 
+from admin_client import hurry
 from connection import HANG_S
 from cured_daemon import CLIENT, Daemon, DaemonTest, environment, main, need_binary, wait_for, whole_of
 from cured_wire import FIRST_OPS, INPUTS, SIZES
@@ -467,16 +468,18 @@ class Draining(ClientTest):
         client.stdin.write(b"\1" * 500000)
         client.stdin.flush()
         wait_for("the upload to begin", lambda: self.daemon.gauges()["calls"] == 1)
-        self.daemon.process.terminate()
-        wait_for("draining", lambda: "draining" in self.daemon.log())
         over, sent = threading.Event(), [500000]
 
         def trickle():
             """An upload that stands still for a second would be ended."""
+            hurry(threading.get_native_id())
             while not over.wait(0.05):
                 sent[0] += os.write(client.stdin.fileno(), b"\1" * 100)
+        hurry(client.pid)
         thread = threading.Thread(target=trickle)
         thread.start()
+        self.daemon.process.terminate()
+        wait_for("draining", lambda: "draining" in self.daemon.log())
         status, out, err = self.run_client("sum", self.path(bytes(8)), "--timeout", "0.2")
         over.set()
         thread.join()

@@ -13,7 +13,7 @@ import time
 from cured_daemon import CLIENT, DaemonTest, Daemon, environment, main, wait_for
 
 ENTER, LEAVE = b"\033[?1049h", b"\033[?1049l"
-HANG_S = 60
+HANG_S = 180
 
 
 def run(address, *words, **more):

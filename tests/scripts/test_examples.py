@@ -20,7 +20,7 @@ BIN = os.path.abspath(os.environ.get("CURED_TEST_BIN", "build/release/bin"))
 EXAMPLES = os.path.join(SOURCE, "examples")
 LIBRARY = os.path.join(os.path.dirname(BIN), "lib", "libcured.so.0")
 SANITIZE = os.environ.get("CURED_TEST_SANITIZE", "")
-HANG_S = 60
+HANG_S = 180
 # As the first lines of the example show it.
 BUILD = "cc shared_array.c $(pkg-config --cflags --libs cured) -o shared_array"
 RUN = "./shared_array"

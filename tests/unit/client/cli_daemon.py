@@ -17,7 +17,7 @@ from for_others import for_others  # noqa: E402,F401: there too
 
 BIN = os.environ.get("CURED_TEST_BIN", "build/dev/bin")
 CLIENT, DAEMON = os.path.join(BIN, "cured-client"), os.path.join(BIN, "cured")
-HANG_S = 60  # only catches hangs
+HANG_S = 180  # only catches hangs
 # The daemon and the client read CURED_*: the tests' own variables are not for them.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("CURED_")}
 

@@ -331,7 +331,7 @@ START_TEST(a_quick_client_waits_for_closes) {
     finish(c, CALLS);
     ck_assert_msg(!c->gone && !c->status[0], "%s", c->message);
     for (uint32_t stream = 1; stream <= CALLS; stream++) ck_assert_uint_eq(c->status[stream], CR_INVALID_ARGUMENT);
-    while (open_descriptors() != before) turn();
+    while (open_descriptors() > before + 1) turn(); /* the mount table */
     free_client(c);
     close(file);
 }
