@@ -40,6 +40,8 @@ static size_t word_at(const char *text, const char *at, const char **here) {
         const size_t length = strlen(words[i].there);
         if (strncmp(at, words[i].there, length) != 0 || (at != text && at[-1] != ' ')) continue;
         if (strchr(" ,:;", at[length]) == NULL) continue; /* the end is one, too */
+        if (words[i].there[length - 1] == ':' && at != text)
+            continue; /* an argument's name, and no mask that is spoken of */
         *here = words[i].here;
         return length;
     }

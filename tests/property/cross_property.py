@@ -27,11 +27,13 @@ import cross_draw  # noqa: E402
 import cross_doors  # noqa: E402
 import cross_holders  # noqa: E402
 import cross_refusals  # noqa: E402
+import cross_spoil  # noqa: E402
 import cross_truth  # noqa: E402
 from cured_daemon import CURED, Daemon  # noqa: E402
 
 WAYS = 3  # of each case that answer or refuse
 DRAWN = 8  # ways at most, of which some are not for the case
+SPOILED = 2  # each second case is also asked with an argument that is wrong
 BATCH = 100
 HANG_S = 300  # that long one case takes on no machine
 
@@ -99,6 +101,24 @@ class Run:
             self.fail(number, case, what, "%s\n      want %r" % (why, wanted))
         return True
 
+    def spoil(self, number, case, wanted, bag):
+        """One argument is wrong: who is asked says so, and names it."""
+        way = cross_spoil.spoiled_way(self.doors, self.seed, number, bag, case, wanted)
+        if way is None:
+            return
+        what, name, function = way
+        try:
+            answer = function()
+        except cross_draw.NotHere:
+            return
+        except Exception as error:
+            self.counts["wrong"] += 1
+            if not cross_spoil.names(error, name, case) and not cross_refusals.known(error):
+                where = "".join(traceback.format_tb(error.__traceback__)[-2:])
+                self.fail(number, case, what, "raised %s: %s\n      want a sentence of %s\n%s" % (type(error).__name__, error, name, where))
+            return
+        self.fail(number, case, what, "answered %r" % (answer,))
+
     def case(self, number, show=False):
         case = cross_draw.draw(self.seed, number)
         wanted = cross_truth.truth(case)
@@ -111,6 +131,8 @@ class Run:
             left -= self.look(number, case, wanted, what, function)
             if left == 0:
                 break
+        if number % SPOILED == 0 and not os.environ.get("CURED_CUDA_LIBRARY"):
+            self.spoil(number, case, wanted, bag)
         bag.end()
 
 

@@ -336,6 +336,13 @@ class Beside(Small):
                 self.assert_arrays(cured.std(a, axis), cured.std(x, axis, client=client), name)
                 self.assert_arrays(cured.sum(a, axis, where=a == 0, keepdims=True), cured.sum(x, axis, where=a == 0, keepdims=True, client=client), name)
 
+    def test_fractions_of_ddof_over_long_slices(self):
+        _blocks.MOST_BYTES, _blocks.BLOCK_BYTES = 512, 256
+        a = self.floats((90, 3))
+        for name, x in self.all(a):
+            for options in ({"ddof": 0.5}, {"ddof": -1, "nan": "skip"}, {"ddof": 1.5, "dtype": "f4", "keepdims": True}):
+                self.assert_arrays(cured.std(a, 0, **options), cured.std(x, 0, **options), name)
+
     def test_pairs_by_key_in_parts(self):
         """Of rows that are too many for memory, as partials that are merged."""
         _blocks.MOST_BYTES, _blocks.BLOCK_BYTES = 512, 256

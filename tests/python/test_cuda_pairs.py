@@ -159,7 +159,7 @@ class Pairs(Case):
         s, t, ints = Tensor(a), Tensor(b), Tensor(numpy.ones((3, 4), "i4"))
         for word, call in (("whole arrays are answered, without mask, axis or offsets", lambda: cured.dot(s, t, axis=0)),
                            ("whole arrays are answered, without mask, axis or offsets", lambda: cured.dot(s, t, axis=0, out=Tensor(numpy.zeros(4)))),
-                           ("whole arrays are answered, without where", lambda: cured.dot(s, t, where=Tensor(a > 0))),
+                           ("whole arrays are answered, without mask", lambda: cured.dot(s, t, where=Tensor(a > 0))),
                            ("select the elements of both", lambda: cured.dot(s, t, where=Tensor(a > 0))),
                            ("both have one shape", lambda: cured.average(s, axis=1, weights=Tensor(b[0]))),
                            ("both have one shape", lambda: cured.vecdot(s, Tensor(b[0]))),

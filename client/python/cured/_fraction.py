@@ -82,10 +82,14 @@ def _rounded(top, bottom, dtype, root):
 
 
 def _one(array, op, where, ddof, options, client):
-    skips, dtype = options.get("nan") == "skip", options["dtype"]
     more = {"nulls": options.get("nulls", "skip"), **({} if where is None else {"where": where})}
-    exact = _variance(_cured.partial(array, "var", first=None, client=client, **more), ddof, skips)
-    return math.nan if exact is None else _rounded(exact.numerator, exact.denominator, dtype, op == "std")
+    return of_partial(_cured.partial(array, "var", first=None, client=client, **more), op, ddof, options)
+
+
+def of_partial(part, op, ddof, options):
+    """The op's answer from the state of all elements."""
+    exact = _variance(part, Fraction(ddof), options.get("nan") == "skip")
+    return math.nan if exact is None else _rounded(exact.numerator, exact.denominator, options["dtype"], op == "std")
 
 
 def _of_container(array, op, axes, keepdims, where, ddof, options, client):

@@ -16,12 +16,12 @@ def _kept(*given):
     return tuple(kept(a) if is_arrow(type(a)) else a for a in given)
 
 
-def _shape(a):
+def _shape(a, name=""):
     shape = getattr(a, "shape", None)
     try:
         return tuple(shape) if shape is not None else memoryview(a).shape
     except TypeError:
-        raise TypeError("%s: %s; numpy.asarray(a) makes one" % (type(a).__name__, ARRAYS)) from None
+        raise TypeError("%s%s: %s; numpy.asarray(a) makes one" % (name and name + ": ", type(a).__name__, ARRAYS)) from None
 
 
 def _refuse_tensors(*arrays):
@@ -46,7 +46,7 @@ def _as_weights(a, weights):
 
 def _spread(weights, shape, axis):
     """Weights along axis as an array of the shape."""
-    own = _shape(weights)
+    own = _shape(weights, "weights")
     if own == shape:
         return weights
     if axis is None:

@@ -111,6 +111,14 @@ def _states(call, rest, indices, axes, stay, place, unit):
     return states
 
 
+def _finished(state, ops, indices, options):
+    """The answers of one state by op. A ddof that is no whole number comes with one op (_fraction.py)."""
+    if isinstance(options.get("ddof"), float):
+        from ._fraction import of_partial
+        return {op: of_partial(state[0], op, options["ddof"], options) for op in ops}
+    return finish(state, ops, indices, options)._answers
+
+
 def _by_answer(call, axes, types):
     """Where whole slices are too long for memory: a partial for each answer."""
     shape, ops = call.store.shape, call.ops
@@ -125,7 +133,7 @@ def _by_answer(call, axes, types):
     wholes = [numpy.empty([shape[k] for k in stay], dtype) for dtype in types]
     for place in boxes([shape[k] for k in stay], [unit[k] for k in stay]):
         states = _states(call, rest, indices, axes, stay, place, unit)
-        answers = [finish(state, ops, indices, options)._answers for state in states]
+        answers = [_finished(state, ops, indices, options) for state in states]
         for i, op in enumerate(ops):
             wrong = next((answer[op] for answer in answers if isinstance(answer[op], Exception)), None)
             if isinstance(wholes[i], Exception) or wrong is not None:
