@@ -99,60 +99,6 @@ START_TEST(events_are_waited_for) {
 }
 END_TEST
 
-/* Bools of a bit each become bytes behind the stream's work, whose memory is given back in its order. */
-START_TEST(bits_become_bytes) {
-    enum { MOST = 300 };
-    uint8_t *data, from[MOST / 8 + 1], seen[MOST];
-    void *bytes;
-    for (size_t i = 0; i < sizeof from; i++) from[i] = (uint8_t)(167 * i + 29);
-    ck_assert_int_eq(cudaMalloc((void **)&data, sizeof from), 0);
-    ck_assert_int_eq(cudaMemset(data, 0, sizeof from), 0);
-    ck_assert_int_eq(cr_double_slow_write(stream, data, from, sizeof from), 0);
-    const uint64_t before = cr_double_device_bytes();
-    for (uint64_t first = 0; first < 18; first++) {
-        const uint64_t bits = MOST - 13 * first;
-        const cr_double_counts waits = count();
-        ck_assert_int_eq(cured_cuda_bits(data, first, bits, stream, &bytes, &error), CURED_OK);
-        ck_assert_uint_eq(count().stream_syncs + count().device_syncs, waits.stream_syncs + waits.device_syncs);
-        ck_assert_int_eq(cudaMemcpyAsync(seen, bytes, bits, cudaMemcpyDeviceToHost, stream), 0);
-        cured_cuda_bits_free(bytes, stream);
-        ck_assert_int_eq(cudaStreamSynchronize(stream), 0);
-        for (uint64_t i = 0; i < bits; i++) ck_assert_int_eq(seen[i], from[(first + i) / 8] >> (first + i) % 8 & 1);
-    }
-    ck_assert_uint_eq(cr_double_device_bytes(), before);
-    ck_assert_int_eq(cured_cuda_bits(NULL, 0, 0, stream, &bytes, &error), CURED_OK);
-    ck_assert_ptr_null(bytes);
-    cured_cuda_bits_free(NULL, stream);
-    ck_assert_int_eq(cured_cuda_bits(NULL, 0, 1, stream, &bytes, &error), CURED_INVALID_ARGUMENT);
-    ck_assert_int_eq(cured_cuda_bits(data, 0, UINT64_C(1) << 40, stream, &bytes, &error), CURED_INVALID_ARGUMENT);
-    ck_assert(says("must be below 2^40"));
-    ck_assert_int_eq(cured_cuda_bits(data, UINT64_MAX, 8, stream, &bytes, &error), CURED_INVALID_ARGUMENT);
-    ck_assert_int_eq(cured_cuda_bits(from, 0, 8, stream, &bytes, &error), CURED_INVALID_ARGUMENT);
-    ck_assert(says("no memory that a GPU reads"));
-    cr_double_memory(cr_double_device_bytes() + 16);
-    ck_assert_int_eq(cured_cuda_bits(data, 0, 17, stream, &bytes, &error), CURED_RESOURCE_EXHAUSTED);
-    ck_assert(says("no device memory for a byte of each of 17 bools"));
-    ck_assert_int_eq(cured_cuda_bits(data, 0, 16, stream, &bytes, &error), CURED_OK);
-    cured_cuda_bits_free(bytes, stream);
-    ck_assert_int_eq(cudaStreamSynchronize(stream), 0);
-    cr_double_memory(UINT64_MAX);
-    cudaFree(data);
-}
-END_TEST
-
-START_TEST(bits_are_no_graphs) {
-    cudaGraph_t graph;
-    void *bytes, *data;
-    ck_assert_int_eq(cudaMalloc(&data, 8), 0);
-    ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), 0);
-    ck_assert_int_eq(cured_cuda_bits(data, 0, 8, stream, &bytes, &error), CURED_FAILED_PRECONDITION);
-    ck_assert(says("the stream is captured"));
-    ck_assert_int_eq(cudaStreamEndCapture(stream, &graph), 0);
-    cudaGraphDestroy(graph);
-    cudaFree(data);
-}
-END_TEST
-
 START_TEST(the_current_device_stays) {
     const asks_kind kind = (asks_kind)_i;
     for (int device = 0; device < 2; device++) {
@@ -469,8 +415,6 @@ CR_CHECK_MAIN("double/caller") {
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_loop_test(tc, calls_stay_in_their_stream, 0, ASK_GRAPH);
     tcase_add_test(tc, events_are_waited_for);
-    tcase_add_test(tc, bits_become_bytes);
-    tcase_add_test(tc, bits_are_no_graphs);
     tcase_add_loop_test(tc, the_current_device_stays, 0, ASK_KINDS);
     tcase_add_test(tc, other_contexts_are_refused);
     tcase_add_test(tc, a_workspace_is_small);

@@ -169,9 +169,9 @@ CURED_API cured_status cured_cuda_order(const void *data, void *before, void *af
 CURED_API cured_status cured_cuda_wait(const void *data, void *event, void *stream, bool here, cured_error *error);
 
 /* Bools that lie a bit each, as Arrow's do, from bit number `first` on, the lowest of a byte first: enqueues a byte of 0 or 1 for each, and
- * waits for nothing. *bytes: device memory for an array of CURED_BOOL, which cured_cuda_bits_free() frees in the order of the stream that
- * it names; NULL of no bools. INVALID_ARGUMENT: 2^40 bools and more; RESOURCE_EXHAUSTED: the device has no memory for the bytes;
- * FAILED_PRECONDITION: the stream is captured. */
+ * waits for nothing. *bytes: device memory for an array of CURED_BOOL, NULL of no bools. cured_cuda_bits_free() frees it in the order of
+ * the stream that it names; while that is captured, at the next of these two calls that names it. INVALID_ARGUMENT: 2^40 bools and more;
+ * RESOURCE_EXHAUSTED: the device has no memory for the bytes; FAILED_PRECONDITION: the stream is captured. */
 CURED_API cured_status cured_cuda_bits(const void *bits, uint64_t first, uint64_t count, void *stream, void **bytes,
                                        cured_error *error);
 CURED_API void cured_cuda_bits_free(void *bytes, void *stream);

@@ -1,11 +1,62 @@
 /* bits: the bytes of bools that lie a bit each, in memory that the stream makes and frees: folds read whole bytes.
  *
- * Thread: any. Owner: the caller, of the bytes until it frees them. */
+ * A stream that is captured frees nothing but memory of graphs, and neither does the legacy one while a stream is captured that it would
+ * wait for. What is given back then waits for the next call of this file that names the stream and may free.
+ *
+ * Thread: any. Owner: the caller, of the bytes until it frees them; this file, of those that wait. */
 #include "kernels/cuda/bits/bits.h"
+
+#include <stdlib.h>
 
 #include "kernels/cuda/caller/internal.h"
 
 enum { MOST = 40 }; /* as a power of two: a terabyte of bytes, beyond any GPU's memory */
+
+typedef struct waiting {
+    struct waiting *next;
+    void *bytes;
+    cudaStream_t stream;
+    int device;
+    unsigned long long context_id; /* once it is another, the bytes are gone */
+} waiting;
+
+static waiting *all_waiting;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_captured(cudaStream_t stream) {
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const cudaError_t failure = cudaStreamIsCapturing(stream, &status);
+    if (failure != cudaSuccess) (void)cudaGetLastError();
+    return failure == cudaErrorStreamCaptureImplicit ||
+           (failure == cudaSuccess && status != cudaStreamCaptureStatusNone);
+}
+
+static void let_wait(const cr_visit *visit, void *bytes) {
+    waiting *w = malloc(sizeof *w);
+    if (w == NULL) return; /* and the bytes stay until the context goes */
+    *w = (waiting){NULL, bytes, visit->stream, visit->device, cr_caller_context(visit->device)};
+    pthread_mutex_lock(&mutex);
+    w->next = all_waiting;
+    all_waiting = w;
+    pthread_mutex_unlock(&mutex);
+}
+
+/* Frees what waits for this stream, which is not captured. */
+static void free_waiting(const cr_visit *visit) {
+    cr_error ignored;
+    pthread_mutex_lock(&mutex);
+    for (waiting **at = &all_waiting, *w; (w = *at) != NULL;) {
+        const bool gone = cr_caller_alive(w->device, w->context_id, &ignored) != CR_OK;
+        if (!gone && (w->stream != visit->stream || w->device != visit->device)) {
+            at = &w->next;
+            continue;
+        }
+        if (!gone && cudaFreeAsync(w->bytes, visit->stream) != cudaSuccess) (void)cudaGetLastError();
+        *at = w->next;
+        free(w);
+    }
+    pthread_mutex_unlock(&mutex);
+}
 
 static cr_status make(const cr_visit *visit, const void *bits, uint64_t first, uint64_t count, void **bytes,
                       cr_error *error) {
@@ -41,6 +92,7 @@ cr_status cr_caller_bits(const void *bits, uint64_t first, uint64_t count, void 
     if (status != CR_OK) return status;
     if (visit.captured)
         status = cr_fail(error, CR_FAILED_PRECONDITION, "bits: the stream is captured, and their bytes are no graph's");
+    if (status == CR_OK) free_waiting(&visit);
     if (status == CR_OK) status = make(&visit, bits, first, count, bytes, error);
     cr_caller_leave(&visit);
     return status;
@@ -49,7 +101,13 @@ cr_status cr_caller_bits(const void *bits, uint64_t first, uint64_t count, void 
 void cr_caller_bits_free(void *bytes, void *stream) {
     cr_visit visit;
     cr_error error;
-    if (bytes == NULL || cr_caller_enter(&visit, bytes, stream, &error) != CR_OK) return;
-    if (cudaFreeAsync(bytes, visit.stream) != cudaSuccess) (void)cudaGetLastError();
-    cr_caller_leave(&visit);
+    if (bytes == NULL) return;
+    const cr_status status = cr_caller_enter(&visit, bytes, stream, &error);
+    if (status == CR_OK && !visit.captured) {
+        if (cudaFreeAsync(bytes, visit.stream) != cudaSuccess) (void)cudaGetLastError();
+        free_waiting(&visit);
+    } else if (visit.device >= 0 && !cr_caller_is_child() && is_captured(visit.stream)) {
+        let_wait(&visit, bytes);
+    }
+    if (status == CR_OK) cr_caller_leave(&visit);
 }
