@@ -28,7 +28,7 @@ class LibraryProgram:
     OPTIONS = {"cpu_workers": 2}
 
     def test_libcured(self):
-        program = os.path.join(BIN, "..", "tests", self.PROGRAM)
+        program = os.path.join(BIN, "..", "tests", self.OF_LIBRARY)
         need_binary(program)
         done = subprocess.run([program], env=environment(CURED_TEST_ADDRESS=self.daemon.address, CK_DEFAULT_TIMEOUT="300"), text=True,
                               capture_output=True)

@@ -241,7 +241,7 @@ class ByKeyTest(BesideTest):
 
 
 class LibraryTest(LibraryProgram, DaemonTest):
-    PROGRAM = "test_client_by_key"
+    OF_LIBRARY = "test_client_by_key"
 
 
 class Answers(DaemonTest):

@@ -319,7 +319,7 @@ class Refusals(MasksTest):
 
 
 class LibraryTest(LibraryProgram, DaemonTest):
-    PROGRAM = "test_client_masked"
+    OF_LIBRARY = "test_client_masked"
 
 
 class Limits(DaemonTest):

@@ -225,7 +225,7 @@ class PairsTest(BesideTest):
 
 
 class LibraryTest(LibraryProgram, DaemonTest):
-    PROGRAM = "test_client_pairs"
+    OF_LIBRARY = "test_client_pairs"
 
 
 class Limits(DaemonTest):

@@ -247,7 +247,7 @@ class SegmentsTest(BesideTest):
 
 
 class LibraryTest(LibraryProgram, DaemonTest):
-    PROGRAM = "test_client_offsets"
+    OF_LIBRARY = "test_client_offsets"
 
 
 class Limits(DaemonTest):
