@@ -11,6 +11,7 @@ import unittest
 import admin_client
 from admin_client import HANG_S, Trickle, get
 from cured_daemon import CLIENT, Daemon, main, need_binary, wait_for
+from cured_wire import UNAVAILABLE
 from test_admin import windows
 
 NVML = os.path.join(os.path.abspath(os.environ.get("CURED_TEST_DIR", "")), "nvml")
@@ -122,17 +123,25 @@ class Lost(GpuTest):
     def test_it_ends_by_draining(self):
         for faults, options, words in (("lose_at=4", {}, "every GPU is lost"), ("devices=2,lose_at=6", {}, "a GPU is lost"),
                                        ("hang_at=1", {"gpu_timeout_ms": 200}, "every GPU is lost")):
-            daemon, address = self.start(70, {"CURED_TEST_GPU": faults}, on_gpu_fault="exit", **{**SMALL, **options})
-            with daemon.connect() as slow, daemon.connect() as conn:
-                call = Trickle(slow)
-                answer = self.work(conn)
-                self.assertIsNone(answer.status, faults)
+            # The GPU folds bytes of the slow call, too: on a busy machine it may be lost by them, before the other call begins.
+            self.assertIn(True, (self.answers_and_ends(faults, options, words) for _ in range(10)), faults)
+
+    def answers_and_ends(self, faults, options, words):
+        """Whether the call that loses the GPU began before the daemon drained: then it is answered."""
+        daemon, address = self.start(70, {"CURED_TEST_GPU": faults}, on_gpu_fault="exit", **{**SMALL, **options})
+        with daemon.connect() as slow, daemon.connect() as conn:
+            call = Trickle(slow)
+            answer = self.work(conn)
+            if answer.status is None:
                 self.assertEqual(6 << 20, answer.count)
-                self.unready(address, "gpu_lost", words, "on_gpu_fault")
-                self.assertEqual(200, get(address, "/healthz/live").status)
-                self.assertEqual(1, call.end())
-            self.assertEqual(70, daemon.wait(), faults)
-            self.assertIn("on_gpu_fault is exit", daemon.log())
+            else:
+                self.assertEqual((UNAVAILABLE, "the server is shutting down"), (answer.status.code, answer.status.message))
+            self.unready(address, "gpu_lost", words, "on_gpu_fault")
+            self.assertEqual(200, get(address, "/healthz/live").status)
+            self.assertEqual(1, call.end())
+        self.assertEqual(70, daemon.wait(), faults)
+        self.assertIn("on_gpu_fault is exit", daemon.log())
+        return answer.status is None
 
     def test_going_on_is_ready_until_the_option_says_otherwise(self):
         folder = tempfile.mkdtemp(prefix="cured-it-")
