@@ -202,6 +202,40 @@ class Pairs(DaemonTest, Case):
             whole, again = cured.reduce(a, OPS, second=b), part.finish(OPS)
             self.assertEqual([getattr(whole, op) for op in OPS], [getattr(again, op) for op in OPS])
 
+    def test_by_key_at_random(self):
+        """Exponents near and far, any bits, zeros and infinities; few groups and many; blocks that are full and not; by one thread and three,
+        masked, sorted and cut: each group has the bits of its pairs alone, which go another way."""
+        clients, cases = [cured.Client("embedded:", threads=threads) for threads in (1, 3)], 0
+        for turn in range(120):
+            dtype, n, groups = RANDOM.choice(["f2", "f4", "f4", "f8"]), int(RANDOM.choice([1, 7, 511, 512, 513, 3000, 20000])), int(RANDOM.choice([1, 3, 17, 90]))
+            a, b = (self.any_floats(dtype, n, RANDOM.choice(["near", "wide", "bits", "ints"])) for _ in range(2))
+            keys = RANDOM.integers(0, groups, n).astype(RANDOM.choice(["i4", "u2", "i8"]))
+            keys = np.sort(keys) if turn % 3 == 0 else keys
+            where = RANDOM.random(n) < 0.7 if turn % 4 == 1 else np.ones(n, bool)
+            options = {"nan": ("propagate", "skip")[turn % 2], **({"where": where} if turn % 4 == 1 else {})}
+            got = clients[turn // 2 % 2].reduce(a, OPS, second=b, keys=keys, groups=groups, **options)
+            alone = clients[0].dot(a, b, keys=keys, groups=groups, **options)
+            self.assertEqual(got.dot.tobytes(), alone.tobytes())
+            for op, group in itertools.product(OPS, range(groups)):
+                m = (keys == group) & where
+                want = getattr(cured._cured, op)(a[m], b[m], nan=options["nan"])
+                self.assertEqual(np.float64(want).tobytes(), got[op][group].tobytes(), (turn, dtype, n, op))
+                cases += 1
+            cut, whole = int(RANDOM.integers(0, n + 1)), clients[0].partial(a, OPS, second=b, keys=keys, groups=groups)
+            parts = [clients[1].partial(a[s], OPS, second=b[s], keys=keys[s], groups=groups) for s in (slice(cut, n), slice(0, cut))]
+            self.assertEqual(bytes(whole), bytes(cured.merge(parts)), (turn, dtype, n))
+        self.assertGreater(cases, 1000)
+
+    def any_floats(self, dtype, n, kind):
+        if kind == "bits":
+            return np.frombuffer(RANDOM.bytes(n * np.dtype(dtype).itemsize), dtype)
+        reach = {"f2": 4, "f4": 37, "f8": 150}[dtype] if kind == "wide" else 1
+        with np.errstate(all="ignore"):
+            a = (RANDOM.standard_normal(n) * 10.0 ** RANDOM.integers(-reach, reach + 1, n)).astype(dtype)
+        a = RANDOM.integers(-5, 6, n).astype(dtype) if kind == "ints" else a
+        a[RANDOM.integers(0, n, RANDOM.integers(0, 3))] = RANDOM.choice(np.array([np.nan, np.inf, -np.inf, 0, -0.0], dtype))
+        return a
+
     def test_async(self):
         a, b = array_of("f32"), array_of("f32")
         big = RANDOM.integers(-99, 99, (3, 200003)).astype("f4")

@@ -49,10 +49,12 @@ static cr_status finish_slowly(const cr_by_key *s, const cr_finish_opts *share, 
 
 /* The sum that op is read from, if its digits may hold it all and its answers are f64; NULL: another way. */
 static const cr_key_sum *quick_sum(const cr_by_key *s, cr_op op, const cr_finish_opts *share) {
+    const uint32_t needs = cr_op_needs(op, s->spec.dtype);
+    if ((needs & (needs - 1)) != 0) return NULL; /* a variance, or an average by weights */
     if (cr_op_closing(op) != CR_CLOSING_SUMS || cr_op_is_root(op) || cr_op_term(op) == CR_TERM_SPREAD) return NULL;
     if (cr_dtype_kind(s->spec.dtype) != CR_KIND_FLOAT) return NULL;
     if (share->result_dtype != CR_DTYPE_NONE && share->result_dtype != CR_F64) return NULL;
-    const cr_key_sum *sum = &s->sums[cr_sum_of(cr_op_needs(op, s->spec.dtype))];
+    const cr_key_sum *sum = &s->sums[cr_sum_of(needs)];
     const int unit = sum->top - CR_KEYS_STEP;
     if (!sum->placed || sum->levels > 2 || unit < -900 || unit > 800) return NULL;
     return sum;

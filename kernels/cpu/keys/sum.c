@@ -23,16 +23,26 @@ static uint64_t bits_of(double x) {
 
 static bool is_float(const cr_by_key *state) { return cr_dtype_kind(state->spec.dtype) == CR_KIND_FLOAT; }
 
+/* Whether each term of a pair is a float64, so that digits take it: a product, or a weight. */
+static bool is_narrow_pair(cr_sum_at at, cr_dtype dtype) {
+    return (at == CR_AT_DOT || at == CR_AT_WEIGHTS) && cr_dtype_kind(dtype) == CR_KIND_FLOAT &&
+           cr_dtype_size(dtype) <= 4;
+}
+
+/* Whether terms have a sign. */
+static bool is_signed_sum(const cr_key_sum *sum) { return sum->at != CR_AT_SUMABS && sum->at != CR_AT_SUMSQ; }
+
 void cr_key_sum_begin(cr_by_key *state, cr_key_sum *sum, cr_sum_at at) {
     const cr_dtype dtype = state->spec.dtype;
     *sum = (cr_key_sum){.at = at, .limbs = cr_sum_limbs(at, dtype), .grid = cr_sum_grid(at, dtype), .levels = 2};
-    sum->by_powers = (unsigned)at >= (unsigned)CR_KNOWN_SUMS || !cr_fast_on(CR_FAST_SUMS);
+    const bool known = (unsigned)at < (unsigned)CR_KNOWN_SUMS, pair = !known && is_narrow_pair(at, dtype);
+    sum->by_powers = (!known && !pair) || !cr_fast_on(pair ? CR_FAST_PAIRS : CR_FAST_SUMS);
     if (sum->by_powers) {
         sum->levels = 0;
         return;
     }
     if (at == CR_AT_SUMSQ && cr_dtype_size(dtype) == 8) sum->levels = CR_KEYS_LEVELS;
-    if (at != CR_AT_SUMSQ && is_float(state) && dtype != CR_F64) sum->levels = 1;
+    if (at != CR_AT_SUMSQ && !pair && is_float(state) && dtype != CR_F64) sum->levels = 1;
     sum->step = is_float(state) ? CR_KEYS_STEP : CR_KEYS_INT_STEP;
     sum->top = is_float(state) ? 0 : CR_KEYS_INT_STEP * (int)(sum->levels - 1);
     sum->placed = !is_float(state);
@@ -99,7 +109,7 @@ void cr_key_put(cr_by_key *state, cr_key_sum *sum, uint32_t cell, double x) {
     uint64_t mantissa = bits & (((uint64_t)1 << 52) - 1);
     if (cell >= state->cells) return;
     if (field == 2047) {
-        cr_key_put_special(state, sum, cell, x != x ? 0 : x > 0 || sum->at != CR_AT_SUM ? 1 : 2);
+        cr_key_put_special(state, sum, cell, x != x ? 0 : x > 0 || !is_signed_sum(sum) ? 1 : 2);
         return;
     }
     if (field != 0) mantissa |= (uint64_t)1 << 52;
@@ -108,8 +118,7 @@ void cr_key_put(cr_by_key *state, cr_key_sum *sum, uint32_t cell, double x) {
     int exponent = (int)(field != 0 ? field : 1) - 1075 + (int)zeros; /* no bit is below the grid */
     mantissa >>= zeros;
     if (sum->at != CR_AT_SUMSQ)
-        cr_key_put_bits(state, sum, cell, mantissa, sum->at == CR_AT_SUM && bits >> 63,
-                        (unsigned)(exponent - sum->grid));
+        cr_key_put_bits(state, sum, cell, mantissa, is_signed_sum(sum) && bits >> 63, (unsigned)(exponent - sum->grid));
     else
         cr_key_put_bits(state, sum, cell, (unsigned __int128)mantissa * mantissa, false,
                         (unsigned)(2 * exponent - sum->grid));
@@ -181,7 +190,7 @@ static unsigned mantissa_of(cr_dtype dtype) {
 /* Powers of two that so many digits take elements of: of squares half as many. */
 static int width_of(const cr_by_key *state, const cr_key_sum *sum, unsigned levels) {
     const int bits = (levels == 1 ? CR_KEYS_ONE_STEP : CR_KEYS_STEP * (int)levels) - SLACK;
-    const int mantissa = (int)mantissa_of(state->spec.dtype);
+    const int mantissa = (int)mantissa_of(state->spec.dtype) * (sum->at == CR_AT_DOT ? 2 : 1);
     return sum->at == CR_AT_SUMSQ ? (bits - 2 * mantissa) / 2 : bits - mantissa;
 }
 
