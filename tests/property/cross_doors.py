@@ -177,6 +177,34 @@ def listed(r, ask):
     return ask.one(cured)
 
 
+def parts_together(r, ask):
+    """All parts by one call."""
+    c, o = ask.case, ask.case.options
+    if c.dtype not in NUMPY or c.op in RANKED + PAIRS or c.beside or set(o) - set(FINISHED) or o.get("ddof", 0) not in (0, 1, 2, 3):
+        raise NotHere
+    if c.op == "prod" and c.is_float or (c.missing is not None and c.op.startswith("arg")) or c.op == "digest":
+        raise NotHere
+    held = [holders.hold(r, ask.bag, a, missing)[1] for _, a, missing, _ in pieces(r, ask)]
+    first = {} if c.op.startswith("arg") else {"first": None}
+    return cured.reduce_parts(held, [c.op], client=r.choice([None, *ask.doors.clients]), **first, **o)[c.op]
+
+
+NUMPYS = {"dtype": ("sum", "prod", "mean", "var", "std"), "ddof": ("var", "std"), "initial": ("sum", "prod", "min", "max"),
+          "method": ("quantile",), "axis": None, "keepdims": None, "where": None}
+
+
+def by_numpys_name(r, ask):
+    """Without NaNs, by the name that NumPy has for that; of AsyncClients, too."""
+    c, o = ask.case, ask.options
+    takes = all(name in NUMPYS and (NUMPYS[name] is None or c.op in NUMPYS[name]) for name in o if name != "nan")
+    if c.options.get("nan") != "skip" or not hasattr(cured, "nan" + c.op) or not takes or (c.op.startswith("arg") and "where" in o):
+        raise NotHere
+    options = {name: value for name, value in o.items() if name != "nan"}
+    if r.random() < 0.3:
+        return ask.doors.loop.run_until_complete(getattr(r.choice(ask.doors.asyncs), "nan" + c.op)(ask.array, *ask.args(), **options))
+    return getattr(cured, "nan" + c.op)(ask.array, *ask.args(), client=r.choice([None, *ask.doors.clients]), **options)
+
+
 # ---- All of them ----
 
 class Doors:
@@ -189,7 +217,7 @@ class Doors:
         self.loop = asyncio.new_event_loop()
         self.asyncs = self.loop.run_until_complete(self.open(["embedded:", *addresses]))
         self.grpc = wire.Grpc(addresses) if addresses and wire.can_grpc() else None
-        self.kinds = [module, module, client, client, several, each, own_array, file_method, awaited, awaited_several, parts, parts, listed] * 3
+        self.kinds = [module, module, client, client, several, each, own_array, file_method, awaited, awaited_several, parts, parts, parts_together, by_numpys_name, listed] * 3
         self.kinds += [self.grpc.ask] * 4 if self.grpc else []
         self.kinds += [wire.command_line] if os.path.exists(wire.CLIENT) else []
 

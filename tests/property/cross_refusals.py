@@ -44,6 +44,7 @@ SENTENCES = [
     r"^where: under a mask in device memory op \w+ is not answered yet",
     r"^ops: the GPU has no kernel for \w+ of \w+ (by key|by offsets|under a mask or along an axis|along an axis)",
     r"^initial: not with CUDA tensors",
+    r"^arrays\[\d+\]: \d+ elements; of a product of floats in several arrays each but the last has a multiple of 4096",
     r"^ddof: along an axis of a CUDA tensor a whole number is wanted",
     r"^axis: axes of a CUDA tensor go together where they are neighbours",
     # The rest
