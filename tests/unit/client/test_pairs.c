@@ -121,6 +121,48 @@ START_TEST(along_an_axis) {
 END_TEST
 
 /* Rows that are turned round are pairs with the second array's elements at the same places. */
+START_TEST(in_groups) {
+    enum { GROUPS = 5 };
+    static const uint64_t lengths[] = {GROUPS, 1000, 300 * 1000};
+    static uint8_t key[300 * 1000];
+    cured_conn *conn = connect_threads(1 + 2 * (uint32_t)_i);
+    for (uint64_t i = 0; i < sizeof key; i++) key[i] = i % GROUPS;
+    for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+        const uint64_t n = lengths[l];
+        const cured_second second = {other, n, CURED_F32};
+        const cured_mask mask = {mask_bytes, n, 0, CURED_MASK_BYTES, false};
+        const cured_keys keys = {key, n, CURED_U8, GROUPS, 1, false};
+        make(n);
+        const int fd = file_of(n);
+        cured_region *region = NULL;
+        OK(cured_region_fd(conn, fd, &region, NULL));
+        for (int way = 0; way < 8; way++) {
+            double wanted[OPS];
+            cured_options o = CURED_OPTIONS_INIT;
+            o.second = &second;
+            o.keys = &keys;
+            if (way / 4) o.mask = &mask;
+            cured_call *call = run_way(conn, way % 4, fd, region, ops, OPS, data, n, &o);
+            for (uint64_t group = 0; group < GROUPS; group++) {
+                want(group, GROUPS, n / GROUPS, way / 4, wanted);
+                for (size_t k = 0; k < OPS; k++) {
+                    uint64_t count;
+                    const double *got = cured_call_array(call, k, NULL, &count);
+                    ck_assert_uint_eq(count, GROUPS);
+                    const bool nan = wanted[k] != wanted[k] && got[group] != got[group];
+                    ck_assert_msg(nan || memcmp(&got[group], &wanted[k], sizeof *got) == 0, "%s of group %d: %.17g",
+                                  cured_op_name(ops[k]), (int)group, got[group]);
+                }
+            }
+            cured_call_free(call);
+        }
+        cured_region_free(region);
+        close(fd);
+    }
+    cured_close(conn);
+}
+END_TEST
+
 START_TEST(strided) {
     enum { ROWS = 20, COLUMNS = 50 };
     const uint64_t shape[2] = {ROWS, COLUMNS};
@@ -252,6 +294,7 @@ END_TEST
 CR_CHECK_MAIN("client/pairs") {
     tcase_add_loop_test(tc, every_way_in, 0, 2);
     tcase_add_loop_test(tc, along_an_axis, 0, 2);
+    tcase_add_loop_test(tc, in_groups, 0, 2);
     tcase_add_test(tc, strided);
     tcase_add_test(tc, partials);
     tcase_add_test(tc, refusals);
