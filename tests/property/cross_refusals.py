@@ -48,6 +48,7 @@ SENTENCES = [
     r"^ddof: along an axis of a CUDA tensor a whole number is wanted",
     r"^axis: axes of a CUDA tensor go together where they are neighbours",
     # The rest
+    r"^prod of floats needs the place of each element, which a masked chunk has not: reduce dask.array.ma.filled",  # of no axes alone
     r"^where: beside the array's own mask a mask that NumPy reads is wanted",
     r"^(first|ops): a part under a mask has no position",  # which a masked array is, whatever is missing
     r"^op digest is of all bytes, and takes no mask",

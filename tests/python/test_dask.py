@@ -156,6 +156,14 @@ class Dask(Case):
                     cured.dask.reduce(x, "digest,sum", axis=axis)
         blocks = x.map_blocks(numpy.asarray).map_blocks(numpy.ma.masked_greater, 5, meta=numpy.empty((0, 0)))  # nobody knows before
         self.assertEqual(cured.sum(numpy.ma.masked_greater(a.data, 5)), cured.dask.reduce(blocks, "sum").compute(scheduler="synchronous").sum)
+        for missing, answer in ((False, 3.0), (True, None)):  # one without axes is masked, and its type does not say so
+            x = dask.array.from_array(numpy.ma.masked_array(3.0, missing), asarray=False)
+            if answer is not None:
+                self.assertEqual(answer, cured.dask.reduce(x, "prod").compute(scheduler="synchronous").prod)
+                self.assertEqual(answer, cured.prod(x))
+            else:
+                with self.assertRaisesRegex(TypeError, "prod of floats needs the place"):
+                    cured.dask.reduce(x, "prod").compute(scheduler="synchronous")
 
     def test_quantiles(self):
         """By counts that the tree adds up: on two processes, and, as searches travel between them, with every number of reads."""

@@ -52,6 +52,8 @@ def _misses(x):
 def _fold(chunk, ops, first, address, block):
     options = {} if address is None else {"client": _client(address)}
     chunk = _array(chunk)
+    if first is not None and isinstance(chunk, numpy.ma.MaskedArray) and not numpy.ma.getmaskarray(chunk).any():
+        chunk = chunk.data  # of a masked array without axes Dask does not know that it is one
     if block:
         options["shape"], options["start"] = block
     elif not isinstance(chunk, numpy.ma.MaskedArray):
