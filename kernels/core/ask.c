@@ -36,8 +36,11 @@ static cr_status check_order(const cr_ask *ask, cr_op op, cr_error *error) {
         case CR_GEOMETRY_KEYS:
             break;
     }
-    return cr_fail(error, CR_UNIMPLEMENTED, "ops: op %s is answered of whole arrays and along an axis, not %s",
-                   cr_op_name(op), cr_geometry_way(ask->geometry));
+    return cr_fail(error, CR_UNIMPLEMENTED,
+                   "ops: op %s is answered of whole arrays and along an axis, not %s: ask for the elements of each "
+                   "%s by itself",
+                   cr_op_name(op), cr_geometry_way(ask->geometry),
+                   ask->geometry == CR_GEOMETRY_KEYS ? "group" : "segment");
 }
 
 /* An op of two arrays wants both, and one of a single array would pass over the other. */

@@ -180,8 +180,8 @@ class QuantilesTest(Asking):
         self.refuse(UNIMPLEMENTED, "Parameter has field 4", parameters=[parameter_message(0, 0.5) + uint_field(4, 1)])
         for op in ("median", "quantile"):
             self.refuse(INVALID_ARGUMENT, "partial: op %s has none" % op, ops=[op], partial=True)
-            self.refuse(UNIMPLEMENTED, "ops: op %s" % op, "by offsets", ops=[op], segments=segments_message(beside_message(3)))
-            self.refuse(UNIMPLEMENTED, "ops: op %s" % op, "by key", ops=[op], keys=keys_message(beside_message(10), 3))
+            self.refuse(UNIMPLEMENTED, "ops: op %s" % op, "by offsets: ask for the elements of each segment", ops=[op], segments=segments_message(beside_message(3)))
+            self.refuse(UNIMPLEMENTED, "ops: op %s" % op, "by key: ask for the elements of each group", ops=[op], keys=keys_message(beside_message(10), 3))
             self.refuse(UNIMPLEMENTED, op, ops=[op], kernel="v7_shuffle")
             answer = self.conn.merge([op], [self.conn.inline("f32", ["sum"], bytes(40), partial=True).partial])
             self.assertIn("op %s" % op, answer.status.message)
