@@ -48,17 +48,12 @@ template <class E> struct cr_narrow_sum : cr_float_sum<E, CR_SUM_PLAIN> {
     typedef typename Wide::Shared Shared;
     static_assert(Wide::GROUP == CR_NARROW_GROUP && Wide::LEVELS == 1, "the accumulator counts groups");
 
-    CR_DEVICE static float element(const uint4 &v, int e) {
-        const uint32_t word = cr_word(v, (unsigned)e / 2);
-        if constexpr (E::ONE_WINDOW) return __half2float(__ushort_as_half((unsigned short)(word >> 16 * (e % 2))));
-        return __uint_as_float((uint32_t)cr_upper(word, e) & 0xffff0000u);
-    }
     CR_DEVICE static void add_vector(const uint4 &v, cr_narrow_anchors &to) {
 #pragma unroll
         for (int e = 0; e < Wide::LANES; e += CR_NARROW_GROUP) {
             float x[CR_NARROW_GROUP];
 #pragma unroll
-            for (int i = 0; i < CR_NARROW_GROUP; i++) x[i] = element(v, e + i);
+            for (int i = 0; i < CR_NARROW_GROUP; i++) x[i] = cr_narrow<E>::lane(v, e + i);
             to.add(x);
         }
     }
