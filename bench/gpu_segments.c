@@ -222,7 +222,7 @@ static int reserve(running *now) {
     if (f == 0)
         f = (int)cudaMemcpy(own.offsets, own.borders, (now->count + 1) * sizeof *own.offsets, cudaMemcpyHostToDevice);
     own.temp_bytes = 0;
-    if (f == 0)
+    if (f == 0 && bench_cub_lacks() == NULL)
         f = bench_cub_segments(NULL, &own.temp_bytes, NULL, NULL, (uint32_t)now->count, own.offsets, gpu.stream);
     if (f == 0) f = (int)cudaMalloc(&own.temp, own.temp_bytes + 16);
     own.got = malloc(now->count * 8);
@@ -281,7 +281,7 @@ static int run_row(settings *s, const row *r) {
     cr_finish_opts finish = {0};
     now.moved = most + now.count * (sizeof *own.offsets + cr_dtype_size(cr_axis_dtype(r->op, r->dtype, &finish)));
     if (reserve(&now) || fill(r, s->bytes)) return -1;
-    const bool peer = r->dtype == CR_F32 && r->op == CR_OP_SUM && !r->bits;
+    const bool peer = bench_cub_lacks() == NULL && r->dtype == CR_F32 && r->op == CR_OP_SUM && !r->bits;
     const int wrong = judge(&now), cub_wrong = wrong == 0 && peer ? judge_cub(&now) : 0;
     bench_race race = {.count = CONTESTANTS, .rounds = s->rounds, .warm = 1, .measure = measure, .context = &now};
     bool good = wrong >= 0 && cub_wrong >= 0 && !bench_prepare(&gpu, &now.array, &now.whole) &&

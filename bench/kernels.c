@@ -181,7 +181,7 @@ static uint32_t buffers_for(uint64_t bytes) {
 typedef struct field {
     const bench_array *array;
     bench_candidate list[BENCH_MAX_CANDIDATES];
-    bench_candidate none[PROMISES]; /* those that this CUB lacks: rows without figures */
+    bench_candidate none[PROMISES + 1]; /* those of CUB and Thrust that this build lacks: rows without figures */
     int count, nones;
 } field;
 
@@ -286,10 +286,11 @@ static int measure_dtype(settings *s, cr_dtype dtype, int *wrong) {
 
 /* 0, or the status to end with. */
 static int begin_table(settings *s, int argc, char **argv) {
-    char more[320];
-    snprintf(more, sizeof more, "%s, %u multiprocessors, %.0f MiB of L2, CUB of CCCL %d.%d.%d", gpu.name,
-             gpu.multiprocessors, (double)gpu.l2_bytes / (1 << 20), gpu.cccl / 1000000, gpu.cccl / 1000 % 1000,
-             gpu.cccl % 1000);
+    char more[720], cub[64] = "no CUB";
+    if (gpu.cccl != 0)
+        snprintf(cub, sizeof cub, "CUB of CCCL %d.%d.%d", gpu.cccl / 1000000, gpu.cccl / 1000 % 1000, gpu.cccl % 1000);
+    snprintf(more, sizeof more, "%s, %u multiprocessors, %.0f MiB of L2, %s", gpu.name, gpu.multiprocessors,
+             (double)gpu.l2_bytes / (1 << 20), cub);
     return bench_table_open(
         &s->table, argc, argv, more,
         BENCH_CELLS(CELL_TEXT("gpu", NULL, 0, gpu.name), CELL_NOTE("multiprocessors", gpu.multiprocessors),

@@ -55,7 +55,7 @@ typedef struct bench_candidate {
     bench_group group;
     const char *name;
     unsigned variant; /* of a read loop or a row of the ladder; of CUB a bench_promise */
-    const char *none; /* why this machine's CUB has none; NULL: it has, or there is none of that kind at all */
+    const char *none; /* why this build has none; NULL: it has, or there is none of that kind at all */
     bool by_clock;    /* the host takes part: timed call by call, not inside a graph */
     void *graph;      /* cudaGraphExec_t */
     bench_answer answer;

@@ -66,6 +66,7 @@ reduction find(cr_op op, cr_dtype dtype) {
 
 } // namespace
 
+extern "C" const char *bench_cub_lacks(void) { return nullptr; }
 extern "C" bool bench_cub_has(cr_op op, cr_dtype dtype) { return find(op, dtype) != nullptr; }
 
 extern "C" int bench_cub(cr_op op, cr_dtype dtype, void *temp, size_t *bytes, const void *in, void *out, uint64_t n,

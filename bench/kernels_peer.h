@@ -14,6 +14,8 @@ extern "C" {
 
 #include "kernels/core/op.h"
 
+/* NULL, or a sentence: this build has neither CUB nor Thrust (kernels_no_cub.c). */
+const char *bench_cub_lacks(void);
 bool bench_cub_has(cr_op op, cr_dtype dtype);
 /* temp NULL: only *bytes, of temp, is set. out has 16 bytes: the value in the array's type; for argmax an index (8 bytes) and then
  * the value. */
@@ -26,7 +28,7 @@ typedef enum bench_promise {
     BENCH_NOT_GUARANTEED /* none */
 } bench_promise;
 
-/* CCCL_VERSION of its headers: 3002001 is 3.2.1. */
+/* CCCL_VERSION of its headers: 3002001 is 3.2.1. 0: there is no CUB. */
 int bench_cub_version(void);
 /* NULL, or a sentence: these headers have no sums with a requirement. */
 const char *bench_require_lacks(void);

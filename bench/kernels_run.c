@@ -170,6 +170,8 @@ bool bench_exists(const bench_array *array, bench_candidate *c) {
     c->error = 0;
     c->graph = NULL;
     c->none = c->group == GROUP_CUB && may_require(array, c) ? bench_require_lacks() : NULL;
+    const bool plain = c->group == GROUP_THRUST || (c->group == GROUP_CUB && c->variant == BENCH_RUN_TO_RUN);
+    if (plain && single(array) && op_of(array) == CR_OP_SUM) c->none = bench_cub_lacks();
     return exists(array, c);
 }
 

@@ -8,6 +8,7 @@
                                     it is small; skipped (77) without CUDA
 """
 import collections
+import glob
 import os
 import re
 import sys
@@ -210,6 +211,16 @@ def check_library(build):
     return 1 if size > MOST_BYTES else 0
 
 
+def object_of(folder, unit):
+    """The object that has a unit of instance/*.def: its own, or that of a file which includes it (kernels/cuda/CMakeLists.txt)."""
+    source = os.path.normpath(os.path.join("instance", unit)) + ".cu"
+    for name in glob.glob(os.path.join(folder, "together", "*.cu")):
+        with open(name, encoding="utf-8") as f:
+            if f'/{source}"' in f.read():
+                return os.path.join(folder, "CMakeFiles", "cured_cuda.dir", "together", os.path.basename(name) + ".o")
+    return os.path.join(folder, "CMakeFiles", "cured_cuda.dir", source + ".o")
+
+
 def main():
     if len(sys.argv) < 2:
         print(__doc__)
@@ -220,10 +231,9 @@ def main():
         text = f.read()
     if sys.argv[1] == "page":
         return check_page(text)
-    folder = os.path.join(sys.argv[1], "kernels", "cuda", "CMakeFiles", "cured_cuda.dir", "instance")
+    folder = os.path.join(sys.argv[1], "kernels", "cuda")
     objects = {}
-    for unit in sorted({row[0] for row in KERNELS.values()}):
-        path = os.path.join(folder, unit + ".cu.o")
+    for path in sorted({object_of(folder, row[0]) for row in KERNELS.values()}):
         if not os.path.exists(path):
             print("skipped: this build has no kernels")
             return 77
