@@ -233,6 +233,7 @@ cr_status cr_call_admit(cr_call *call, cr_error *error) {
 bool cr_call_begin(cr_call *call, const cr_wire_beside *beside) {
     cr_error error;
     bool merges = call->request.kind == CR_CALL_MERGE;
+    if (call->checked) return true;
     if (cr_beside_ask(call, beside, &error) == CR_OK &&
         (merges ? cr_check_finish(call, &error) : cr_check_reduce(call, &error)) == CR_OK)
         return true;

@@ -44,6 +44,7 @@ struct cr_call {
     uint64_t arrived_ns, closed_ns; /* closed: when the last byte of a stream was there; 0: it was not */
     uint8_t method, refused;        /* cr_method: 0 goes by the request; cr_reason: 0 goes by the error */
     bool on_loop;                   /* folded there */
+    bool checked;                   /* before its admission, see again.h */
     bool seen_draining;             /* see progress_seen */
     uint64_t received;              /* array bytes */
     cr_call *whole;                 /* of which this call reduces a piece, and which is counted for both; NULL: none */

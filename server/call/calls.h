@@ -11,6 +11,7 @@
 #include "engine/memory/files.h"
 #include "engine/memory/slab.h"
 #include "server/admit/admission.h"
+#include "server/call/again.h"
 #include "server/call/front.h"
 #include "server/call/patience.h"
 #include "server/call/reload.h"
@@ -40,6 +41,7 @@ struct cr_calls {
     uint64_t read_ns; /* when the bytes being taken were read: the arrival of every call among them */
     uint64_t last_ns; /* the latest time anybody looked; saves a call that folds on the loop one look of two */
 
+    cr_again again;
     cr_list open;         /* calls from their admission on */
     uint64_t claims_seen; /* while draining */
     uint64_t merged;      /* partials added up on the loop, of all calls so far */

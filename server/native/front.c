@@ -191,6 +191,7 @@ static void begin_reduce(cr_stream *stream, passed *came, const cr_wire_beside *
     const bool takes = reduces && cr_wire_takes_beside(r);
     cr_error error;
     if (!cr_call_begin(call, beside)) return;
+    cr_call_remember(call, payload, bytes);
     if (writes && cr_outputs_open(stream, payload, bytes, &error) != CR_OK) {
         cr_call_cancel(call, &error);
         return;
@@ -258,8 +259,9 @@ bool cr_stream_open(cr_conn *conn, const cr_frame *frame, const uint8_t *payload
         return cr_conn_fail(conn, &error);
     }
     cr_wire_call *asked = cr_call_request(call);
-    cr_status status = cr_wire_unpack_call(payload, frame->length, asked, &error);
-    if (status == CR_OK && asked->kind == CR_CALL_REDUCE && cr_wire_takes_beside(&asked->reduce))
+    const bool again = cr_call_again(call, payload, frame->length);
+    cr_status status = again ? CR_OK : cr_wire_unpack_call(payload, frame->length, asked, &error);
+    if (status == CR_OK && !again && asked->kind == CR_CALL_REDUCE && cr_wire_takes_beside(&asked->reduce))
         status = cr_wire_unpack_besides(CR_FORM_CALL, payload, frame->length, beside, &error);
     if (status == CR_OK) status = cr_call_parameters(call, CR_FORM_CALL, payload, frame->length, &error);
     if (status == CR_OK) status = cr_call_layout(call, CR_FORM_CALL, payload, frame->length, &error);
