@@ -75,7 +75,7 @@ class Examples(DaemonTest):
             with open(os.path.join(work, "file.bin"), "wb") as f:
                 f.write(struct.pack("<%df" % COUNT, *range(COUNT)))
             before = self.tcp.counters()["tls_handshakes_total"]
-            ran = subprocess.run(["bash", "-euc", script], cwd=work, capture_output=True, text=True, timeout=400, check=False)
+            ran = subprocess.run(["bash", "-euc", script], cwd=work, capture_output=True, text=True, timeout=250, check=False)
             self.assertEqual((0, WANTED * len(ways)), (ran.returncode, ran.stdout), ran.stderr)
             self.assertGreater(self.tcp.counters()["tls_handshakes_total"], before)
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from xml.etree import ElementTree
 
@@ -90,12 +91,15 @@ class Load(unittest.TestCase):
         for seconds in ("2", "10", "30"):  # on a busy machine it may be over before the array changes
             with subprocess.Popen([BENCH, "load", "--connect", address, "--mix", "sum:u64:64K:memfd", "--warm-up", "0", "--seconds", seconds],
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as bench:
-                said, changed = [], False
+                said, changed = [], None  # when it changed
                 for line in bench.stdout:
                     said.append(line)
-                    changed = changed or (line.startswith("| ---") and change_memory_of(bench.pid))
-            if changed and bench.returncode:
+                    if changed is None and line.startswith("| ---") and change_memory_of(bench.pid):
+                        changed = time.monotonic()
+            if changed is not None and time.monotonic() - changed > 1:  # it asked on for long enough to see the change
                 break
+        else:
+            self.fail("the load ended before its memory changed, or within 1 s of it: %r" % said)
         self.assertEqual(1, bench.returncode, said)
         self.assertIn("WRONG", "".join(said))
 
