@@ -252,6 +252,10 @@ static int take_mask_cuda(cr_py_input *in, const cr_py_input *mask, bool keeps) 
     const char *why = NULL;
     if (mask->kind != CR_PY_CUDA || mask->dtype != CURED_BOOL)
         why = mask_of_cuda;
+    else if (mask->is_masked)
+        why =
+            "where: the mask has nulls, and on a GPU one mask is read: fill them with false, or pass a mask without "
+            "nulls";
     else if (!alike)
         why = "where: the mask of a CUDA tensor has its shape and its strides: pass mask.expand_as(t).contiguous()";
     else if (mask->stream != in->stream)

@@ -47,6 +47,7 @@ static bool take_keys(cr_py_request *r) {
     const char *why = here && in->kind != CR_PY_HOST    ? "keys: an array in the memory of this process is wanted"
                       : !here && in->kind != CR_PY_CUDA ? "keys: those of a CUDA tensor are a tensor on the same GPU"
                       : in->ndim != 1                   ? "keys: an array of one axis is wanted, a key for each row"
+                      : in->is_masked ? "keys: without nulls on a GPU: fill them, or pass a copy on the host"
                       : !is_in_one_piece(in)
                           ? "keys: they must lie one after the other on a GPU: pass keys.contiguous()"
                           : NULL;

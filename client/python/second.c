@@ -23,6 +23,8 @@ static const char *unfit(const cr_py_request *r, const cr_py_input *in) {
         return "second: a tensor on the array's GPU is wanted: move one to where the other is";
     if (r->input.kind != CR_PY_CUDA && in->kind != CR_PY_HOST)
         return "second: an array in the memory of this process is wanted (of a GPU's b.cpu() or b.get())";
+    if (in->is_masked)
+        return "second: without nulls on a GPU: select the elements of both first, or pass copies on the host";
     bool same = in->ndim == r->input.ndim;
     for (int i = 0; i < in->ndim && same; i++) same = in->shape[i] == r->input.shape[i];
     return same ? NULL : "second: its shape is not the array's";

@@ -2,6 +2,7 @@
 the producer's event, released once; and what is refused, by which sentence. By capsules that are made here (arrow_producer.py)."""
 import ctypes
 import gc
+import itertools
 import unittest
 
 import numpy
@@ -251,6 +252,21 @@ class Events(Arrow):
 
 
 class Refused(Arrow):
+    def test_nulls_of_what_stands_beside(self):
+        """A GPU reads none of theirs."""
+        a, b, keys, keep, mask = random("f4"), random("f4", seed=9), numpy.arange(N) % 5, mask_of(seed=4), mask_of()
+        ways = [("sum", "keys", keys, ValueError, "keys: without nulls on a GPU"), ("dot", "second", b, ValueError, "second: without nulls on a GPU"),
+                ("sum", "where", keep, TypeError, "where: the mask has nulls"), ("sum", "offsets", numpy.arange(N), TypeError, "offsets: on a GPU .* without nulls")]
+        for (op, name, array, kind, words), first in itertools.product(ways, (lambda: Tensor(a), lambda: OfDevice(There(a), 2))):
+            for more in ({}, {"min_count": 1}, {"out": Tensor(numpy.zeros(5 if name == "keys" else N - 1 if name == "offsets" else ()))}):
+                with self.assertRaisesRegex(kind, "^" + words):
+                    getattr(cured, op)(first(), **{name: OfDevice(There(array, mask), 2)}, **more)
+            if name != "offsets":
+                with self.assertRaisesRegex(kind, "^" + words):
+                    cured.partial(first(), op, **{name: OfDevice(There(array, mask), 2)})
+            self.assertEqual(outcome(lambda: getattr(cured, op)(a, **{name: array})),
+                             outcome(lambda: getattr(cured, op)(first(), **{name: OfDevice(There(array), 2)})), name)
+
     def test_sentences(self):
         a, mask = random("f4"), mask_of()
         def there(missing=None, **more):
