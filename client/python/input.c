@@ -264,6 +264,7 @@ static int take_mask_cuda(cr_py_input *in, const cr_py_input *mask, bool keeps) 
     if (why != NULL) return -1;
     in->cuda_mask = (cured_mask){mask->data, count, 0, CURED_MASK_BYTES, !keeps};
     in->is_masked = true;
+    in->is_lent |= mask->is_lent;
     return 1;
 }
 

@@ -19,10 +19,16 @@ bool cr_py_cuda_may_lack(const cr_py_request *r) {
     return false;
 }
 
+/* Whether a producer may free what the call reads when the call has returned. */
+static bool reads_what_is_lent(const cr_py_request *r) {
+    return r->input.is_lent || (r->has_keys && r->of_keys.is_lent) || (r->pair != NULL && r->pair->is_lent) ||
+           (r->borders != NULL && r->borders->is_lent);
+}
+
 bool cr_py_cuda_may_place(const cr_py_request *r) {
     const cr_finish_opts opts = cr_py_finish_of(r);
     if (cr_py_order_asked(r)) return false; /* no kernel finishes by rank */
-    if (r->input.is_lent) return false;
+    if (reads_what_is_lent(r)) return false;
     if (r->plan.whole && r->offsets == NULL && r->keys == NULL)
         return !cr_py_cuda_may_lack(r);      /* one answer comes by the host */
     for (size_t i = 0; i < r->op_count; i++) /* a range of infinities is a NaN, as one of only NaNs */

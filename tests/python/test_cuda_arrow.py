@@ -251,6 +251,43 @@ class Events(Arrow):
             CUDA.cudaStreamDestroy(stream)
 
 
+class Lent(There):
+    """Notes when it is released whether the GPU has still to work on the stream: its producer may free the memory then."""
+
+    def __init__(self, values, stream):
+        super().__init__(values)
+        self.stream, self.pending = stream, []
+
+    def end(self, what, pointer):
+        if what == "array":
+            self.pending.append(CUDA.cr_double_pending_in(self.stream))
+        super().end(what, pointer)
+
+
+class Released(Case):
+    def test_what_stands_beside_is_read_before(self):
+        """Answers go to a tensor, and the call waits all the same where a producer may free what it reads."""
+        a, keys, keep = random("f4", 3000), numpy.random.default_rng(1).integers(0, 5, 3000), mask_of(3000)
+        ways = [("sum", "keys", keys, {"groups": 5}, 5), ("sum", "offsets", numpy.array([0, 10, 10, 3000]), {}, 3), ("sum", "where", keep, {}, ()),
+                ("dot", "second", random("f4", 3000, 9), {}, ())]
+        own = ctypes.c_void_p()
+        CUDA.cudaStreamCreateWithFlags(ctypes.byref(own), 1)
+        self.addCleanup(CUDA.cr_double_seed, ctypes.c_uint64(0))
+        for (op, name, array, options, shape), seed in itertools.product(ways, range(4)):
+            CUDA.cr_double_seed(ctypes.c_uint64(seed))
+            stream = number(1) if name == "where" else own  # masks are of the array's stream
+            node, t, out = Lent(array, stream), Tensor(numpy.zeros(3000, "f4"), stream.value), Tensor(numpy.zeros(shape), stream.value)
+            column = OfDevice(node, 2)
+            node.array()
+            CUDA.cr_double_slow_write(stream, number(t.memory), number(a.ctypes.data), ctypes.c_size_t(a.nbytes))
+            getattr(cured, op)(t, **{name: column}, **options, out=out)
+            gc.collect()
+            self.assertEqual([name == "where"], node.pending, (name, seed))  # the bytes of its bits are freed in the stream's order
+            self.assertEqual({"schema": 1, "array": 1}, node.released, name)
+            self.assertEqual(numpy.asarray(getattr(cured, op)(a, **{name: array}, **options)).tobytes(), out.host().tobytes(), name)
+        CUDA.cudaStreamDestroy(own)
+
+
 class Refused(Arrow):
     def test_nulls_of_what_stands_beside(self):
         """A GPU reads none of theirs."""
