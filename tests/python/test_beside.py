@@ -157,6 +157,25 @@ class Awaited(DaemonTest, Case):
         for address in ("embedded:", self.daemon.address):
             asyncio.run(ask(address))
 
+    def test_arguments_that_are_wrong(self):
+        """With min_count they are refused by the sentences without it."""
+        a = np.arange(6.0).reshape(2, 3)
+        calls = [("var", (a, 0, 1), {}), ("sum", (a, 0, "junk", 7), {}), ("reduce", (a,), {}), ("reduce", (a, "sum", 0, 1), {}),
+                 ("reduce", (a,), {"ops": "sum"}), ("reduce", (a, []), {}), ("dot", (a,), {}), ("dot", (a, a, 0, 1), {}), ("dot", (a, a), {"second": a}),
+                 ("average", (a, None), {"second": a}), ("sum", (a,), {"junk": 3}), ("median", (a, 0, 1), {})]
+
+        async def ask(address):
+            async with cured.AsyncClient(address) as client:
+                for name, args, options in calls:
+                    function = getattr(client, name)
+                    plain = await self.answered(function(*args, **options))
+                    counted = await self.answered(function(*args, **options, min_count=1))
+                    self.assertIsInstance(plain, (TypeError, ValueError), (name, args))
+                    self.assertEqual((type(plain), str(plain)), (type(counted), str(counted)), (name, args, options))
+
+        for address in ("embedded:", self.daemon.address):
+            asyncio.run(ask(address))
+
     async def answered(self, coming):
         try:
             return await coming

@@ -66,14 +66,31 @@ def answer(arguments):
     return store((made, out, what == "", names))
 
 
+def _asked(name, args, options):
+    """The ops of an AsyncClient's method. Of args what is left is the axis alone; a second array goes to the options."""
+    if name == "reduce" and not args:
+        raise TypeError("ops are missing, such as ['sum', 'max']")
+    names = names_of(args.pop(0)) if name == "reduce" else [name]
+    if _cured._is_paired(name):
+        if args and "second" in options:
+            raise TypeError("%s: the second array is given twice" % name)
+        if not args and options.get("second") is None:
+            raise TypeError("%s: it is of two arrays, and the second is missing" % name)
+        if args:
+            options["second"] = args.pop(0)
+    if len(args) > 1:
+        raise TypeError("only the array, the ops and the axis go without their names")
+    if not names:
+        raise ValueError("ops: 0 of them, must be 1 to 32")
+    return names
+
+
 async def awaited(client, name, args, options):
     """Of an AsyncClient: a method's answer, with min_count among its options."""
     (array, *args), options = args, kept(options)
     least = options.pop("min_count")
     _cured.count(numpy.empty(0), min_count=least)  # raises what is wrong with it
-    names = names_of(args.pop(0) if args else options.pop("ops")) if name == "reduce" else [name]
-    if _cured._is_paired(name) and args:
-        options["second"] = args.pop(0)
+    names = _asked(name, args, options)
     if options.get("initial") is not None:
         raise TypeError("AsyncClient takes no initial: cured.Client does")
     axis = {"axis": args[0]} if args else {}
