@@ -69,7 +69,7 @@ set(lto ON)
 if(CURED_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug" OR NOT CMAKE_C_COMPILER_ID STREQUAL "GNU")
   set(lto OFF)
 endif()
-option(CURED_LTO "Optimise the daemon as one program when it is linked (with CUDA by g++, which must have the version of gcc)" ${lto})
+option(CURED_LTO "Optimise the daemon as one program when it is linked, if what links it can" ${lto})
 
 find_program(CURED_CCACHE ccache)
 if(CURED_CCACHE)

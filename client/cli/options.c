@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/words.h"
 #include "client/cli/cli.h"
@@ -393,12 +393,13 @@ static int expand(cli_options *o, const cli_command *command) {
 }
 
 static int check(cli_options *o) {
+    struct stat found;
     const cli_command *command = o->command != NULL ? cli_find_command(o->command) : NULL;
     if (o->command == NULL) return cli_fail(EXIT_USAGE, "no command given; see %s --help", cli_program_here.name);
-    if (command == NULL && access(o->command, F_OK) == 0)
-        return cli_fail(EXIT_USAGE,
-                        "'%.40s' is no command but a file: say first what is asked of it, as %s describe FILE",
-                        o->command, cli_program_here.name);
+    if (command == NULL && stat(o->command, &found) == 0)
+        return cli_fail(EXIT_USAGE, "'%.40s' is no command but a %s: say first what is asked of it, as %s describe %s",
+                        o->command, S_ISDIR(found.st_mode) ? "folder" : "file", cli_program_here.name,
+                        S_ISDIR(found.st_mode) ? "FOLDER" : "FILE");
     if (command == NULL) return cli_unknown("unknown command", o->command, true);
     const bool ops = (command->takes & CLI_OPS) != 0, files = (command->takes & CLI_FILES) != 0;
     const int expanded = expand(o, command);

@@ -40,6 +40,15 @@ static void sink(cr_keyed_merger *m, size_t i) {
     }
 }
 
+/* The part at place i may be too far down. */
+static void lift(cr_keyed_merger *m, size_t i) {
+    for (size_t parent; i != 0 && before(&m->parts[i], &m->parts[parent = (i - 1) / 2]); i = parent) {
+        const part moved = m->parts[i];
+        m->parts[i] = m->parts[parent];
+        m->parts[parent] = moved;
+    }
+}
+
 /* The first part goes to its next cell. */
 static cr_status advance(cr_keyed_merger *m, cr_error *error) {
     const cr_status status = cr_keyed_next(&m->parts[0].r, &m->parts[0].next, error);
@@ -64,10 +73,9 @@ static cr_status open_part(cr_keyed_merger *m, size_t *which, cr_error *error) {
     if (status == CR_OK) status = cr_keyed_next(&p->r, &p->next, error);
     if (status != CR_OK) return status;
     m->cells += p->r.of.cells;
-    m->left += p->next.share != NULL;
+    if (p->next.share != NULL) lift(m, m->left++);
     m->opened++;
     if (m->opened < m->count) return CR_OK;
-    for (size_t i = m->left; i-- > 0;) sink(m, i);
     return cr_keyed_begin(&m->w, &m->of, m->cells, error);
 }
 

@@ -1,5 +1,6 @@
 /* test_caller_bits: what cured/cuda.h promises of bools of a bit each: their bytes, the order in which these come and go, and graphs. */
 #include <cuda.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "tests/double/caller_asks.h"
@@ -96,6 +97,39 @@ START_TEST(bits_are_given_back_in_a_capture) {
 }
 END_TEST
 
+static void *reduce_beside(void *data) {
+    void *bytes = NULL;
+    if (cured_cuda_bits(data, 0, 8, cudaStreamPerThread, &bytes, &error) != CURED_OK) return NULL;
+    cured_cuda_bits_free(bytes, cudaStreamPerThread);
+    cudaStreamSynchronize(cudaStreamPerThread);
+    return data;
+}
+
+/* One handle names a stream for each thread: what was given back in one's capture is not freed in the order of another's. */
+START_TEST(each_thread_frees_its_own) {
+    uint8_t *data;
+    void *bytes, *done;
+    cudaGraph_t graph;
+    pthread_t thread;
+    ck_assert_int_eq(cudaMalloc((void **)&data, 8), 0);
+    ck_assert_int_eq(cudaMemset(data, 0x5a, 8), 0);
+    ck_assert_int_eq(cudaDeviceSynchronize(), 0);
+    const uint64_t before = cr_double_device_bytes();
+    ck_assert_int_eq(cured_cuda_bits(data, 0, 48, cudaStreamPerThread, &bytes, &error), CURED_OK);
+    ck_assert_int_eq(cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeRelaxed), 0);
+    cured_cuda_bits_free(bytes, cudaStreamPerThread);
+    ck_assert_int_eq(pthread_create(&thread, NULL, reduce_beside, data), 0);
+    ck_assert_int_eq(pthread_join(thread, &done), 0);
+    ck_assert_ptr_eq(done, data);
+    ck_assert_uint_gt(cr_double_device_bytes(), before);
+    ck_assert_int_eq(cudaStreamEndCapture(cudaStreamPerThread, &graph), 0);
+    ck_assert_int_eq(cudaGraphDestroy(graph), 0);
+    ck_assert_ptr_eq(reduce_beside(data), data);
+    ck_assert_uint_eq(cr_double_device_bytes(), before);
+    cudaFree(data);
+}
+END_TEST
+
 START_TEST(bits_are_no_graphs) {
     cudaGraph_t graph;
     void *bytes, *data;
@@ -113,5 +147,6 @@ CR_CHECK_MAIN("double/caller_bits") {
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, bits_become_bytes);
     tcase_add_test(tc, bits_are_given_back_in_a_capture);
+    tcase_add_test(tc, each_thread_frees_its_own);
     tcase_add_test(tc, bits_are_no_graphs);
 }

@@ -170,7 +170,8 @@ CURED_API cured_status cured_cuda_wait(const void *data, void *event, void *stre
 
 /* Bools that lie a bit each, as Arrow's do, from bit number `first` on, the lowest of a byte first: enqueues a byte of 0 or 1 for each, and
  * waits for nothing. *bytes: device memory for an array of CURED_BOOL, NULL of no bools. cured_cuda_bits_free() frees it in the order of
- * the stream that it names; while that is captured, at the next of these two calls that names it. INVALID_ARGUMENT: 2^40 bools and more;
+ * the stream that it names; while that is captured, at the next of these two calls that names it (by the same thread, if it is
+ * cudaStreamPerThread), which the stream must live to see. INVALID_ARGUMENT: 2^40 bools and more;
  * RESOURCE_EXHAUSTED: the device has no memory for the bytes; FAILED_PRECONDITION: the stream is captured. */
 CURED_API cured_status cured_cuda_bits(const void *bits, uint64_t first, uint64_t count, void *stream, void **bytes,
                                        cured_error *error);

@@ -32,8 +32,9 @@ void cr_cl_array_filled(cured_call *call);
 bool cr_cl_array_wants_statuses(const cr_cl_array *array);
 /* At the end: what is missing or does not agree, or NULL. */
 const char *cr_cl_array_check_end(const cured_call *call, const cr_wire_result *result);
-/* Bytes of the op's answers. Memory of the library's own for them all, where the program has none; false: there is none. */
-size_t cr_cl_array_size(const cr_cl_array *array, uint32_t op); /* of one */
+/* Bytes of one of the op's answers, and of all. Memory of the library's own for them all, where the program has none; false: there is
+ * none. */
+size_t cr_cl_array_size(const cr_cl_array *array, uint32_t op);
 uint64_t cr_cl_array_bytes(const cr_cl_array *array, uint32_t op);
 bool cr_cl_array_own(cr_cl_array *array);
 const void *cr_cl_array_values(const cr_cl_array *array, uint32_t op);

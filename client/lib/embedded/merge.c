@@ -174,8 +174,7 @@ static cr_status merge_keyed(cr_local_merge *m, bool *more, cr_error *error) {
     if (m->finisher != NULL) return finish_keyed(m, more, error);
     *more = true;
     cr_status status = m->merger == NULL ? begin_keyed(m, error) : CR_OK;
-    const uint64_t cells = m->count < SLICE_CELLS ? SLICE_CELLS / m->count : 1; /* each may be in all parts */
-    if (status == CR_OK) status = cr_keyed_merger_step(m->merger, cells, &over, &which, error);
+    if (status == CR_OK) status = cr_keyed_merger_step(m->merger, SLICE_CELLS, &over, &which, error);
     return status == CR_OK && over ? end_merging(m, more, error) : status;
 }
 

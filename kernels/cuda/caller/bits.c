@@ -1,11 +1,13 @@
 /* bits: the bytes of bools that lie a bit each, in memory that the stream makes and frees: folds read whole bytes.
  *
  * A stream that is captured frees nothing but memory of graphs, and neither does the legacy one while a stream is captured that it would
- * wait for. What is given back then waits for the next call of this file that names the stream and may free.
+ * wait for. What is given back then waits for the next call of this file that names the stream and may free. Streams are known by their
+ * handles here, since a captured one's number cannot be asked for.
  *
  * Thread: any. Owner: the caller, of the bytes until it frees them; this file, of those that wait. */
 #include "kernels/cuda/bits/bits.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "kernels/cuda/caller/internal.h"
@@ -16,6 +18,7 @@ typedef struct waiting {
     struct waiting *next;
     void *bytes;
     cudaStream_t stream;
+    unsigned long long thread; /* whose stream cudaStreamPerThread is; 0: any other is everybody's */
     int device;
     unsigned long long context_id; /* once it is another, the bytes are gone */
 } waiting;
@@ -23,18 +26,20 @@ typedef struct waiting {
 static waiting *all_waiting;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static bool is_captured(cudaStream_t stream) {
-    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    const cudaError_t failure = cudaStreamIsCapturing(stream, &status);
-    if (failure != cudaSuccess) (void)cudaGetLastError();
-    return failure == cudaErrorStreamCaptureImplicit ||
-           (failure == cudaSuccess && status != cudaStreamCaptureStatusNone);
+/* Numbers of threads, because what the system calls one may be another's later. */
+static unsigned long long thread_of(cudaStream_t stream) {
+    static atomic_ullong given;
+    static _Thread_local unsigned long long own;
+    if (stream != cudaStreamPerThread) return 0;
+    if (own == 0) own = ++given;
+    return own;
 }
 
 static void let_wait(const cr_visit *visit, void *bytes) {
     waiting *w = malloc(sizeof *w);
     if (w == NULL) return; /* and the bytes stay until the context goes */
-    *w = (waiting){NULL, bytes, visit->stream, visit->device, cr_caller_context(visit->device)};
+    *w = (waiting){
+        NULL, bytes, visit->stream, thread_of(visit->stream), visit->device, cr_caller_context(visit->device)};
     pthread_mutex_lock(&mutex);
     w->next = all_waiting;
     all_waiting = w;
@@ -44,10 +49,11 @@ static void let_wait(const cr_visit *visit, void *bytes) {
 /* Frees what waits for this stream, which is not captured. */
 static void free_waiting(const cr_visit *visit) {
     cr_error ignored;
+    const unsigned long long thread = thread_of(visit->stream);
     pthread_mutex_lock(&mutex);
     for (waiting **at = &all_waiting, *w; (w = *at) != NULL;) {
         const bool gone = cr_caller_alive(w->device, w->context_id, &ignored) != CR_OK;
-        if (!gone && (w->stream != visit->stream || w->device != visit->device)) {
+        if (!gone && (w->stream != visit->stream || w->thread != thread || w->device != visit->device)) {
             at = &w->next;
             continue;
         }
@@ -106,7 +112,7 @@ void cr_caller_bits_free(void *bytes, void *stream) {
     if (status == CR_OK && !visit.captured) {
         if (cudaFreeAsync(bytes, visit.stream) != cudaSuccess) (void)cudaGetLastError();
         free_waiting(&visit);
-    } else if (visit.device >= 0 && !cr_caller_is_child() && is_captured(visit.stream)) {
+    } else if (visit.captured && !cr_caller_is_child()) {
         let_wait(&visit, bytes);
     }
     if (status == CR_OK) cr_caller_leave(&visit);

@@ -139,7 +139,9 @@ static cr_status look_at_stream(cr_visit *visit, cr_error *error) {
     cudaError_t failure = cudaStreamIsCapturing(visit->stream, &captured);
     if (failure == cudaSuccess && captured == cudaStreamCaptureStatusInvalidated)
         failure = cudaErrorStreamCaptureInvalidated;
-    visit->captured = captured == cudaStreamCaptureStatusActive;
+    /* Implicitly: another is, for which the legacy stream would wait. */
+    visit->captured = captured == cudaStreamCaptureStatusActive || failure == cudaErrorStreamCaptureImplicit ||
+                      failure == cudaErrorStreamCaptureInvalidated;
     visit->legacy = visit->stream == NULL || visit->stream == cudaStreamLegacy;
     /* Its number, asked for in a capture, would end the capture (CUDA 13.0); and it has no room then. */
     if (failure == cudaSuccess && !visit->captured && !visit->legacy)

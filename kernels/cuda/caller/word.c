@@ -24,7 +24,10 @@ cr_status cr_caller_word(const void *data, void *stream, void **word, cr_error *
     *word = NULL;
     cr_status status = cr_caller_enter(&visit, data, stream, error);
     if (status != CR_OK) return status;
-    status = cr_caller_check_wait(&visit, error);
+    if (visit.captured)
+        status = cr_fail(error, CR_FAILED_PRECONDITION,
+                         "stream: it is captured, and a graph has nobody who looks whether the answers have values: "
+                         "cured_cuda_enqueue() takes a word of status in device memory");
     if (status == CR_OK) status = make(&visit, word, error);
     cr_caller_leave(&visit);
     return status;

@@ -285,6 +285,27 @@ START_TEST(a_deadline_ends_a_merge_here) {
 }
 END_TEST
 
+/* However many parts there are: a turn is of as many cells. */
+START_TEST(a_turn_is_as_long_of_many_parts) {
+    enum { PARTS = 5000, MOST_TURNS = 40 };
+    static cured_bytes all[PARTS];
+    cured_conn *here;
+    cured_call *call;
+    cured_options o = CURED_OPTIONS_INIT;
+    make_parts();
+    for (size_t i = 0; i < PARTS; i++) all[i] = parts[0];
+    OK(cured_connect("embedded:", NULL, &here, &error));
+    OK(cured_merge(here, all, PARTS, ops, 1, &o, &call, &error));
+    unsigned turns = 0;
+    for (; !cured_call_done(call); turns++) OK(cured_process(here, &error));
+    ck_assert_int_eq(cured_call_status(call, &error), CURED_OK);
+    ck_assert_uint_gt(turns, 1);
+    ck_assert_uint_lt(turns, MOST_TURNS);
+    cured_call_free(call);
+    cured_close(here);
+}
+END_TEST
+
 START_TEST(an_old_daemon_is_not_asked) {
     cured_call *call = welcome_again(NULL, false);
     ck_assert_int_eq(cured_wait(call, &error), CURED_UNIMPLEMENTED);
@@ -382,6 +403,7 @@ CR_CHECK_MAIN("client/merge_keyed") {
     tcase_add_test(tc, answers_come_by_parts);
     tcase_add_test(tc, answers_come_by_parts_here);
     tcase_add_loop_test(tc, a_deadline_ends_a_merge_here, 0, 2);
+    tcase_add_test(tc, a_turn_is_as_long_of_many_parts);
     tcase_add_test(tc, an_old_daemon_is_not_asked);
     tcase_add_loop_test(tc, hostile_parts, 0, HOSTILE);
     tcase_add_test(tc, in_this_process);
