@@ -17,6 +17,7 @@ except ImportError as error:
 from support import OPS, PACKAGE, ROOT, WHOLE, Case, cured, numpy, same  # noqa: E402
 
 import cured.dask  # noqa: E402
+from cured import _blocks  # noqa: E402
 
 SEED = int(os.environ.get("CURED_TEST_SEED", "20260105"))
 FLOAT_OPS = [op for op in OPS if not op.startswith("bit_")]
@@ -282,6 +283,26 @@ class Dask(Case):
                                     self.assert_arrays(wanted[op], numpy.asarray(got[op]), (op, drop, keys))
             self.assertEqual((0,), cured.sum(x[:0, 0], keys=none).shape)
             self.assertEqual((0,), cured.dask.sum(x[:0, 0], keys=none).compute().shape)
+
+    def test_keys_stay_in_their_chunks(self):
+        """Beside a Dask array. Where its call is not Dask's, they are read whole, up to a bound."""
+        a, keys = floats(self.random, (60, 3), True), self.random.integers(0, 5, 60)
+        x, k = dask.array.from_array(a, chunks=(7, 2)), dask.array.from_array(keys, chunks=11)
+        before = _blocks.MOST_BYTES
+        self.addCleanup(setattr, _blocks, "MOST_BYTES", before)
+        with dask.config.set(scheduler="synchronous"):
+            for most in (before, 64):
+                _blocks.MOST_BYTES = most
+                for options in ({}, {"groups": 5}, {"where": a > 0, "groups": 7}):
+                    self.assert_arrays(cured.sum(a, keys=keys, **options), cured.sum(x, keys=k, **options), options)
+            for call in (lambda: cured.sum(x, keys=k, nulls="error"), lambda: cured.partial(x, "sum", keys=k), lambda: cured.sum(a, keys=k)):
+                with self.assertRaisesRegex(ValueError, "^keys: the container has 480 bytes, .* 64 are read at most"):
+                    call()
+            _blocks.MOST_BYTES = before
+            self.assert_arrays(cured.sum(a, keys=keys), cured.sum(x, keys=k, nulls="error"))
+            self.assertEqual(cured.partial(a, "sum", keys=keys).finish("sum").sum.tolist(), cured.partial(x, "sum", keys=k).finish("sum").sum.tolist())
+            masked = numpy.ma.masked_array(keys, False)
+            self.assert_arrays(cured.sum(a, keys=keys), cured.sum(x, keys=dask.array.from_array(masked, chunks=11, asarray=False)))
 
     def test_min_count(self):
         """As of NumPy's arrays, under every chunking: whole, along axes and by key."""

@@ -41,12 +41,20 @@ class Call:
         self.axis, self.keepdims = options.pop("axis", None), bool(options.pop("keepdims", False))
         self.initial, self.out = options.pop("initial", None), options.pop("out", None)
         self.where, self.second = options.pop("where", None), options.pop("second", None)
-        options = in_memory(options)  # keys and offsets
         self.strict = _word(options.pop("nulls", "skip"), "nulls", ("skip", "error")) == "error"
         self.read = reader(self.store, *(None if array is None else beside(array, self.store.shape, what)
                                          for array, what in ((self.where, "where"), (self.second, "second"))), self.strict)
-        self.more = options  # keys, groups, drop, offsets; of partials first, shape, start; of a search _asked
+        keys = _for_dask(container, options.get("keys"))
+        if keys is not None:
+            options.pop("keys")
+        self.more = in_memory(options)  # keys, groups, drop, offsets; of partials first, shape, start; of a search _asked
+        if keys is not None:
+            self.more["keys"] = keys
         self.once = self.store.is_stream and not self._wants_all()
+
+    def gather(self):
+        """Reads Dask's keys, too, which only Dask's own scheduler takes as they are."""
+        self.more = in_memory(self.more)
 
     def _wants_all(self):
         """Whether a stream must be kept: it is read several times, or its length counts."""
@@ -112,6 +120,14 @@ class Call:
     def ranked_fold(self):
         """What ops by rank take of FOLD. check() has said whether the others may be there."""
         return {name: self.fold[name] for name in ("dtype", "nan") if name in self.fold}
+
+
+def _for_dask(container, keys):
+    """Dask's keys beside a Dask array, which _by_dask() takes in their chunks; else None."""
+    found = None if dask_array(container) is None else dask_array(keys)
+    if found is None or found.ndim != 1 or found.shape[0] != found.shape[0] or isinstance(found._meta, numpy.ma.MaskedArray):
+        return None
+    return found
 
 
 # ---- Whole arrays ----
@@ -383,6 +399,7 @@ def _answers(call):
     answers = _by_dask(call)
     if answers is not None:
         return answers
+    call.gather()
     if call.more:
         answers = _slices.by_more(call, axes)
         return _merged_by_key(call) if answers is None else answers
@@ -419,6 +436,7 @@ def answer(arguments):
     call = Call(container, ops, client, options)
     if what == "partial":
         call.once = False
+        call.gather()
     if "_asked" in call.more:
         return _counts(call, call.more["_asked"])
     if what == "partial":
