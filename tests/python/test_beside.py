@@ -74,6 +74,13 @@ class Beside(DaemonTest, Case):
             before, _blocks.MOST_BYTES = _blocks.MOST_BYTES, 32
             self.addCleanup(setattr, _blocks, "MOST_BYTES", before)
             cured.sum(a, keys=stream(self.KEYS))
+        for call in (lambda pieces: cured.count(np.zeros(50), where=pieces), lambda pieces: cured.count(np.zeros(50), where=pieces, initial=None, min_count=1),
+                     lambda pieces: cured.sum(np.zeros(50), where=pieces, initial=1.0, min_count=1)):
+            pieces = OfStream([Node(np.ones(10, bool))] * 5)
+            with self.assertRaisesRegex(ValueError, r"^where: the container has 40 bytes, .* 32 are read at most \(of its first 4 pieces\)"):
+                call(pieces)
+            self.assertEqual((4, 1), (len(pieces.given), pieces.released))
+            self.assertEqual(4, pieces.nodes[0].released["array"])
 
     def test_a_mask_beside_the_arrays_own(self):
         """One that NumPy does not read never stands in its place."""

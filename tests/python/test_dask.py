@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """cured.dask on two worker processes: the bits of cured.reduce over the whole, under five chunkings, with NaN, -0, infinities, ties
 and empty chunks; indices; products; along axes. And docs/CLUSTER.md's examples of Dask, Spark and Ray, which need no cluster."""
+import asyncio
 import doctest
 import os
 import sys
@@ -303,6 +304,34 @@ class Dask(Case):
             self.assertEqual(cured.partial(a, "sum", keys=keys).finish("sum").sum.tolist(), cured.partial(x, "sum", keys=k).finish("sum").sum.tolist())
             masked = numpy.ma.masked_array(keys, False)
             self.assert_arrays(cured.sum(a, keys=keys), cured.sum(x, keys=dask.array.from_array(masked, chunks=11, asarray=False)))
+
+    def test_what_is_beside_an_array_is_read_once(self):
+        """By calls that are made of several, too."""
+        a, b, read = floats(self.random, (8,), False), floats(self.random, (8,), False), []
+
+        def counted(block):
+            read.append(len(block))
+            return block
+
+        def lazy(values):
+            return dask.array.from_array(values, chunks=4).map_blocks(counted, meta=numpy.empty(0, values.dtype))
+
+        keep, shares, rows = a > a.min(), numpy.linspace(0, 1, 100), numpy.stack([a, b])
+        calls = {"initial, min_count": lambda where: cured.sum(a, where=where, initial=1.0, min_count=2), "two": lambda where: cured.dot(a, b, where=where, min_count=2),
+                 "each": lambda where: [dict(r) for r in cured.reduce_each([a, b, a, b, a], "sum,max", where=where)], "shares": lambda where: cured.quantile(a, shares, where=where).tolist(),
+                 "ddof": lambda where: cured.var(rows, axis=1, ddof=0.5, where=where).tolist(), "average": lambda where: cured.average(a, where=where, returned=True)}
+
+        async def awaited(where, call):
+            async with cured.AsyncClient("embedded:") as client:
+                return await call(client, where)
+        for name, call in (("awaited two", lambda c, where: c.dot(a, b, where=where, min_count=2)), ("awaited shares", lambda c, where: c.quantile(a, list(shares), where=where))):
+            calls[name] = lambda where, call=call: numpy.asarray(asyncio.run(awaited(where, call))).tolist()
+        with dask.config.set(scheduler="synchronous"):
+            for name, call in calls.items():
+                wanted = call(keep)
+                read.clear()
+                self.assertEqual(wanted, call(lazy(keep)), name)
+                self.assertEqual([4, 4], read, name)
 
     def test_min_count(self):
         """As of NumPy's arrays, under every chunking: whole, along axes and by key."""

@@ -105,6 +105,17 @@ class ArrowStore:
             self._kept = list(self.pieces())
         return self._kept
 
+    def fetch(self, most):
+        """Keeps all pieces, if their elements have no more bytes than that. Else (how many they have, of how many pieces), of those that have come."""
+        kept, size = [], 0
+        for piece in self.pieces():
+            kept.append(piece)
+            size += piece.size * self.dtype.itemsize
+            if size > most:
+                return size, len(kept)
+        self._kept = kept
+        return None
+
     @property
     def shape(self):
         return (sum(piece.size for piece in self._all()),)

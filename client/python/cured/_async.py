@@ -139,7 +139,7 @@ async def _quantile(self, a, /, q, *args, out=None, **kwargs):
         return await self._answer(self._link.quantile(a, q, *args, out=out, **kwargs))
     from . import _order
     from ._beside import kept
-    q, answers, kwargs = _order.shares(q), [], kept(kwargs)
+    q, answers, kwargs = _order.shares(q), [], kept(kwargs, a)
     for piece in _order.pieces(q):
         answers += await self._answer(self._link.quantile(a, piece, *args, out=out, **kwargs))
     return _order.stacked(answers, q, kwargs.get("dtype"))

@@ -1,5 +1,7 @@
 """What stands beside an array (where=, keys=, offsets=, second=) and lies in a container or a column: read whole, where an array in memory is
 beside it. A container beside a container is read in its blocks (_stores.beside)."""
+import math
+
 import numpy
 
 from . import _arrow, _blocks, _cured
@@ -12,6 +14,15 @@ MISSES = {
     "offsets": "offsets: without a mask: each is where a segment ends and the next begins",
     "second": "second: elements of it are missing: where= says which pairs count",
 }
+
+
+def _too_large(store):
+    """The bytes of a container that has more than are read, and which of them are counted: of a stream no piece is fetched behind. Else (None, "")."""
+    if isinstance(store, _arrow.ArrowStore):
+        found = store.fetch(_blocks.MOST_BYTES)
+        return (None, "") if found is None else (found[0], " (of its first %d pieces)" % found[1])
+    size = math.prod(store.shape) * store.dtype.itemsize
+    return (size, "") if size > _blocks.MOST_BYTES else (None, "")
 
 
 def gathered(arguments):
@@ -28,12 +39,10 @@ def gathered(arguments):
         store = store_of(given)
     except (TypeError, ValueError) as error:
         raise type(error)("%s: %s" % (name, error)) from None
-    size = store.dtype.itemsize
-    for n in store.shape:
-        size *= n
-    if size > _blocks.MOST_BYTES:
-        raise ValueError("%s: the container has %d bytes, and beside an array in memory %d are read at most: reduce parts of both, or pass an "
-                         "array that is mapped" % (name, size, _blocks.MOST_BYTES))
+    size, of = _too_large(store)
+    if size is not None:
+        raise ValueError("%s: the container has %d bytes, and beside an array in memory %d are read at most%s: reduce parts of both, or pass an "
+                         "array that is mapped" % (name, size, _blocks.MOST_BYTES, of))
     array, missing = whole(store if isinstance(store, _arrow.ArrowStore) else given, name)
     if missing is None or not missing.any():
         return array
@@ -75,6 +84,11 @@ def _looked_at(name, value):
     return value if name == "where" or is_plain else plain((name, value))
 
 
-def kept(options):
-    """The options of a call that is made several times: Arrow's streams may come once only."""
-    return {name: _arrow.kept(value) if name in NAMES and is_arrow(type(value)) else value for name, value in options.items()}
+def kept(options, array):
+    """The options of a call on an array, or a list of arrays, that is made several times: each container is read once. Beside a container, which
+    is read in blocks, Arrow's are kept alone: their streams may come once only."""
+    arrays = array if isinstance(array, (list, tuple)) else [array]
+    blocks = any(is_stored(type(one)) for one in arrays)
+    wanted = is_arrow if blocks else is_stored
+    return {name: (_arrow.kept(value) if blocks else gathered((name, value))) if name in NAMES and wanted(type(value)) else value
+            for name, value in options.items()}

@@ -44,7 +44,7 @@ def checked(op, answer, count, least):
 
 def answer(arguments):
     what, array, names, client, options = arguments
-    options = kept({name: value for name, value in options.items() if name != "client"})
+    options = kept({name: value for name, value in options.items() if name != "client"}, array)
     least, out = operator.index(options.pop("min_count")), options.pop("out", None)
     if any(options.get(name) is not None for name in ("shape", "start", "first", "_asked")):
         raise TypeError("shape, start, first: only a partial has them")
@@ -87,7 +87,7 @@ def _asked(name, args, options):
 
 async def awaited(client, name, args, options):
     """Of an AsyncClient: a method's answer, with min_count among its options."""
-    (array, *args), options = args, kept(options)
+    (array, *args), options = args, kept(options, args[0])
     least = options.pop("min_count")
     _cured.count(numpy.empty(0), min_count=least)  # raises what is wrong with it
     names = _asked(name, args, options)

@@ -149,7 +149,7 @@ def _along(array, op, axes, keepdims, where, ddof, options, client):
 def answer(arguments):
     what, array, names, client, options = arguments
     from ._slices import axes_of
-    options = kept_beside({name: value for name, value in options.items() if name != "client" and not says_nothing(name, value)})
+    options = kept_beside({name: value for name, value in options.items() if name != "client" and not says_nothing(name, value)}, array)
     ddof = Fraction(float(options.pop("ddof")))
     out, axis, keepdims, where = (options.pop(name, None) for name in ("out", "axis", "keepdims", "where"))
     if isinstance(array, (list, tuple)):

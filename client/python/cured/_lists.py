@@ -196,9 +196,9 @@ def reduce_each(arrays, ops, /, **options):
         raise TypeError("out: reduce_each has a Result for each array: call cured.reduce(a, ops, out=…) for each")
     if not isinstance(arrays, (list, tuple)):
         arrays = list(arrays)
-    if any(is_arrow(type(value)) for value in options.values()):
+    if any(is_stored(type(value)) for value in options.values()):
         from ._beside import kept
-        options = kept(options)
+        options = kept(options, arrays)
     ddof = options.get("ddof") or 0
     together = options.keys() <= _TOGETHER and hasattr(ddof, "__index__") and ddof >= 0  # others are divided by Python's integers
     if together and arrays and hasattr(type(arrays[0]), "__dlpack_c_exchange_api__"):  # C functions look at them, and at their types

@@ -40,7 +40,7 @@ def spread(arguments):
     owner, array, given, options = arguments
     is_file = isinstance(owner, _cured.File)
     function = owner.quantile if is_file or isinstance(owner, _cured.Client) else _cured.quantile
-    given, options = list(given), kept(options)
+    given, options = list(given), kept(options, array)
     out = options.pop("out", None)
     if not given and "q" not in options:
         raise TypeError("q is missing: a share from 0 to 1, or several")

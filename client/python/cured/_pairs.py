@@ -3,7 +3,7 @@
 Arguments are NumPy's, in its order; the others are cured's. Answers are cured's: exact, then rounded once.
 """
 from . import _cured
-from ._adapt import ARRAYS, is_arrow
+from ._adapt import ARRAYS, is_arrow, is_stored
 from ._bins import whole
 from ._lists import _cuda_device, misses
 
@@ -14,6 +14,14 @@ def _kept(*given):
         return given
     from ._arrow import kept
     return tuple(kept(a) if is_arrow(type(a)) else a for a in given)
+
+
+def _once(a, **beside):
+    """What stands beside an array, each container of it read once."""
+    if any(is_stored(type(value)) for value in beside.values()):
+        from ._beside import kept
+        beside = kept(beside, a)
+    return beside.values()
 
 
 def _shape(a, name=""):
@@ -90,7 +98,8 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False, dtype
 
     weights: an array of a's type, of its shape or along axis; by key of its rows, too. Weights that add up to 0 give NaN. returned: the weights' sum, too.
     """
-    a, weights, where, offsets, keys = _kept(a, weights, where, offsets, keys)
+    where, offsets, keys = _once(a, where=where, offsets=offsets, keys=keys)
+    a, weights = _kept(a, weights)
     shared = {"keepdims": keepdims, "offsets": offsets, "keys": keys, "groups": groups, "drop": drop, "client": client}
     options = {"dtype": dtype, "where": where, "nan": nan, "out": out, "nulls": nulls, "min_count": min_count, **shared}
     if weights is None:
