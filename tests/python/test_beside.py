@@ -115,6 +115,11 @@ class Beside(DaemonTest, Case):
                 self.assertEqual([wanted], who.prod(a[None], 1, initial=first).tolist())
             with self.assertRaisesRegex(OverflowError, "prod"):
                 who.prod(large, initial=1)
+            for a, first, said in ((np.array([2**63], "u8"), -1, "is -9223372036854775808, which does not fit uint64"),
+                                   (np.array([2**62]), 2, "is 9223372036854775808, which does not fit int64")):
+                for given in (a, OfArray(Node(a))):
+                    with self.assertRaisesRegex(OverflowError, "^the product with initial %s; overflow='wrap' wraps it" % said):
+                        who.prod(given, initial=first)
 
     def test_nulls_beside_the_segments(self):
         """Those of elements that no segment has count, too."""

@@ -25,7 +25,7 @@ def fitted(product, signed, wrap):
     if low <= product <= high:
         return product
     if not wrap:
-        raise OverflowError("the product with initial is %d, which is no 64-bit integer; overflow='wrap' wraps it" % product)
+        raise OverflowError("the product with initial is %d, which does not fit %s; overflow='wrap' wraps it" % (product, "int64" if signed else "uint64"))
     product %= 2**64
     return product - 2**64 if signed and product > high else product
 
