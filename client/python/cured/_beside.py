@@ -41,6 +41,7 @@ def gathered(arguments):
         raise type(error)("%s: %s" % (name, error)) from None
     size, of = _too_large(store)
     if size is not None:
+        of += ", as of keys and offsets beside a container" if name in ("keys", "offsets") else ""
         raise ValueError("%s: the container has %d bytes, and beside an array in memory %d are read at most%s: reduce parts of both, or pass an "
                          "array that is mapped" % (name, size, _blocks.MOST_BYTES, of))
     array, missing = whole(store if isinstance(store, _arrow.ArrowStore) else given, name)
