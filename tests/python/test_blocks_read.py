@@ -125,6 +125,15 @@ class Reads(Small):
             self.assertLessEqual(max(math.prod(_blocks.extent_of(box)) for box in x.boxes) * 8, 8192)
             self.assertEqual(a.size, sum(math.prod(_blocks.extent_of(box)) for box in x.boxes))
 
+    def test_what_goes_with_keys_is_refused_without(self):
+        before = _blocks.MOST_BYTES
+        self.addCleanup(lambda: setattr(_blocks, "MOST_BYTES", before))
+        _blocks.MOST_BYTES = 8192
+        for options, name in (({"groups": 2}, "groups"), ({"drop": True}, "drop")):
+            for shape in ((100, 100), (10, 10)):
+                with self.assertRaisesRegex((TypeError, ValueError), "^%s: " % name):
+                    cured.norm1(Stored(numpy.ones(shape), shape), **options)
+
     def test_a_search_reads_as_often_as_it_asks(self):
         a = numpy.random.default_rng(7).standard_normal(5000)
         x = Stored(a, (500,))

@@ -165,7 +165,9 @@ def by_more(call, axes):
     unit = extents(shape, call.store.chunks, size, whole=rows)
     if math.prod(unit) * size > _blocks.MOST_BYTES:
         one, second = call.one()
-        nobody = dict(options, keys=numpy.zeros(1, numpy.asarray(options["keys"]).dtype), groups=1)
+        nobody = options
+        if "keys" in options:
+            nobody = dict(options, keys=numpy.zeros(1, numpy.asarray(options["keys"]).dtype), groups=1)
         call.ask(one, second, **nobody)  # raises what is wrong with the options
         if _has_partial_by_key(one, second, call.ops):
             return None
