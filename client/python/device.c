@@ -122,10 +122,23 @@ static PyObject *get_type(PyObject *self, void *closure) {
     return PyUnicode_FromString(dtype == CURED_BOOL ? "bits" : cured_dtype_name(dtype));
 }
 
+/* A call that was refused has waited for nothing, and the owner's bits are perhaps still read. An answer in host memory is waited for. */
+static void wait_for_bytes(const device_column *c) {
+    const cured_op op = CURED_OP_ANY;
+    const cured_cuda_array one = {c->bytes, 1, CURED_BOOL};
+    const cured_cuda_ask ask = {sizeof ask, &one, 1, &op, 1, NULL, (void *)LEGACY_STREAM}; /* NOLINT: a number */
+    cured_values *values = NULL;
+    cured_error ignored;
+    (void)cured_cuda_reduce(&ask, &values, &ignored);
+    cured_values_free(values);
+}
+
 static void column_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
-    cured_cuda_bits_free(((device_column *)self)->bytes, (void *)LEGACY_STREAM); /* NOLINT: a number */
-    Py_XDECREF(((device_column *)self)->owner);
+    device_column *c = (device_column *)self;
+    if (c->bytes != NULL) wait_for_bytes(c);
+    Py_XDECREF(c->owner);
+    cured_cuda_bits_free(c->bytes, (void *)LEGACY_STREAM); /* NOLINT: a number */
     PyObject_Free(self);
     Py_DECREF(type);
 }
