@@ -6,6 +6,7 @@
 #include "client/python/arrow.h"
 #include "client/python/tensor.h"
 #include "cured/cuda.h"
+#include "kernels/core/op.h"
 
 enum { LEGACY_STREAM = 1 };
 
@@ -124,7 +125,7 @@ static PyObject *get_type(PyObject *self, void *closure) {
 
 /* A call that was refused has waited for nothing, and the owner's bits are perhaps still read. An answer in host memory is waited for. */
 static void wait_for_bytes(const device_column *c) {
-    const cured_op op = CURED_OP_ANY;
+    const cured_op op = (cured_op)cr_op_of_term(CR_TERM_SOME);
     const cured_cuda_array one = {c->bytes, 1, CURED_BOOL};
     const cured_cuda_ask ask = {sizeof ask, &one, 1, &op, 1, NULL, (void *)LEGACY_STREAM}; /* NOLINT: a number */
     cured_values *values = NULL;
