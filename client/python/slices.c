@@ -56,13 +56,13 @@ static PyObject *combine(const cr_py_request *r, PyObject *value) {
     return answer;
 }
 
-/* The value of the first op, with the first value. */
 /* Whether a product that no type holds is 0 with the first value. */
 static bool is_nought(const cr_py_request *r, const cured_value *value) {
     return cured_value_status(value, NULL) == CURED_OUT_OF_RANGE && PyIndex_Check(r->initial) &&
            PyObject_IsTrue(r->initial) == 0;
 }
 
+/* The value of the first op, with the first value. */
 static PyObject *with_initial(const cr_py_request *r, const cured_value *value) {
     bool nothing = cured_value_status(value, NULL) == CURED_INVALID_ARGUMENT; /* min, max of no elements */
     PyObject *answer = nothing ? NULL : is_nought(r, value) ? PyLong_FromLong(1) : cr_py_answer_value(value);

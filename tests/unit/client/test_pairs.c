@@ -120,7 +120,6 @@ START_TEST(along_an_axis) {
 }
 END_TEST
 
-/* Rows that are turned round are pairs with the second array's elements at the same places. */
 START_TEST(in_groups) {
     enum { GROUPS = 5 };
     static const uint64_t lengths[] = {GROUPS, 1000, 300 * 1000};
@@ -163,6 +162,7 @@ START_TEST(in_groups) {
 }
 END_TEST
 
+/* Rows that are turned round are pairs with the second array's elements at the same places. */
 START_TEST(strided) {
     enum { ROWS = 20, COLUMNS = 50 };
     const uint64_t shape[2] = {ROWS, COLUMNS};
