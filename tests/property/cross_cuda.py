@@ -1,5 +1,6 @@
 """Tensors of a GPU for cross_property.py, over the runtime double of tests/double (CURED_CUDA_LIBRARY): the fakes of tests/python/test_cuda_here.py.
 Each case's array, mask, keys, offsets and second array lie there."""
+import collections
 import os
 
 import cross_doors as doors
@@ -23,6 +24,7 @@ class AskThere(doors.Ask):
 
     def __init__(self, r, bag, case, wanted, owner):
         self.bag, self.case, self.wanted, self.doors, self.held = bag, case, wanted, owner, {}
+        self.roles = collections.defaultdict(set, array={"cuda"})
         self.name, self.options = "cuda", {name: value for name, value in case.options.items() if name != "nulls"}
         if case.array is None or "nulls" in case.options:
             raise NotHere
@@ -79,7 +81,7 @@ def each(r, ask):
 def listed(r, ask):
     """The parts of one array in a list, some of them on the host."""
     c = ask.case
-    if c.ndim != 1 or c.beside or c.missing is not None or c.op in PAIRS:
+    if c.ndim != 1 or c.beside or c.missing is not None or c.op in PAIRS or doors.seldom_along(r, c):
         raise NotHere
     ask.array = [there(r, a) if r.random() < 0.8 else a for _, a, _, _ in doors.pieces(r, ask)]
     return ask.one(cured)
@@ -103,7 +105,9 @@ KINDS = [module, module, several, own_tensor, each, listed, parts]
 def ask_there(door):
     """A door as the others are, of a case whose objects are made anew."""
     def asked(r, ask):
-        return door(r, AskThere(r, ask.bag, ask.case, ask.wanted, ask.doors))
+        made = AskThere(r, ask.bag, ask.case, ask.wanted, ask.doors)
+        ask.roles = made.roles
+        return door(r, made)
 
     asked.__qualname__ = "cuda." + door.__name__
     return asked

@@ -2,6 +2,7 @@
 once, the caller's arrays, methods of files, lists, parts that are merged. Each door takes (r, ask) and gives an answer; NotHere where the case
 has nothing for it."""
 import asyncio
+import collections
 import math
 import os
 import pickle
@@ -18,29 +19,40 @@ FINISHED = ("dtype", "ddof", "nan", "overflow")  # what a partial's end takes
 
 
 class Ask:
-    """A case, its objects as they are held, and the truth."""
+    """A case, its objects as they are held, and the truth. roles: what each argument is held by, as refusals are known (cross_refusals.py);
+    awaits: an AsyncClient is asked."""
+    door, awaits = None, False
 
     def __init__(self, r, bag, case, wanted, doors):
         self.bag, self.case, self.wanted, self.doors = bag, case, wanted, doors
+        self.roles = collections.defaultdict(set)
         self.name, self.array = holders.hold_case(r, bag, case)
+        self.roles["array"].add(self.name)
         self.options, self.held = dict(case.options), {}
         if "dtype" in self.options and r.random() < 0.4:
             self.options["dtype"] = np.dtype(NUMPY[self.options["dtype"]])
         for name, a in case.beside.items():
-            self.held[name], self.options[name] = self.beside(r, a)
+            self.held[name], self.options[name] = self.beside(r, name, a)
         if case.op in PAIRS:
             self.held["second"], self.second = self.second_of(r)
 
-    def beside(self, r, a):
-        if r.random() < 0.3:
-            return "plain", a.copy()
-        return holders.hold(r, self.bag, a, files=r.random() < 0.05)  # which are refused
+    def beside(self, r, role, a):
+        made = ("plain", a.copy()) if r.random() < 0.3 else holders.hold(r, self.bag, a, files=r.random() < 0.05)  # which are refused
+        self.roles[role].add(made[0])
+        return made
+
+    def part(self, r, a, missing):
+        """A part of the array, instead of the whole."""
+        name, made = holders.hold(r, self.bag, a, missing)
+        self.roles["array"].add(name)
+        return made
 
     def second_of(self, r):
         c = self.case
         if c.dtype not in NUMPY:
+            self.roles["second"].add("tensor")
             return "tensor", holders.Kept(c.other, *holders.DLPACK[c.dtype], c.shape, None)
-        return self.beside(r, np.frombuffer(c.other, NUMPY[c.dtype]).reshape(c.shape))
+        return self.beside(r, "second", np.frombuffer(c.other, NUMPY[c.dtype]).reshape(c.shape))
 
     def args(self):
         """What stands behind the array in a call of the op's own function."""
@@ -112,6 +124,7 @@ def file_method(r, ask):
 # ---- asyncio ----
 
 def awaited(r, ask):
+    ask.awaits = True
     return ask.doors.loop.run_until_complete(ask.one(r.choice(ask.doors.asyncs)))
 
 
@@ -119,7 +132,7 @@ def awaited_several(r, ask):
     c = ask.case
     if c.op == "quantile" or "initial" in c.options:
         raise NotHere
-    more = {"second": ask.second} if c.op in PAIRS else {}
+    ask.awaits, more = True, {"second": ask.second} if c.op in PAIRS else {}
     return ask.doors.loop.run_until_complete(r.choice(ask.doors.asyncs).reduce(ask.array, [c.op], **ask.options, **more))[c.op]
 
 
@@ -154,13 +167,13 @@ def parts(r, ask):
         if placed:
             more["first"] = cut.start
         if "where" in c.beside:
-            more["where"] = ask.beside(r, keep.copy())[1]
+            more["where"] = ask.beside(r, "where", keep.copy())[1]
         if "keys" in c.beside:
-            more["keys"] = ask.beside(r, c.beside["keys"][cut])[1]
+            more["keys"] = ask.beside(r, "keys", c.beside["keys"][cut])[1]
         if c.op in PAIRS:
             other = np.frombuffer(c.other, NUMPY[c.dtype])
-            more["second"] = ask.beside(r, (other.reshape(c.shape) if "keys" in c.beside else other)[cut])[1]
-        held = holders.hold(r, ask.bag, a, missing)[1]
+            more["second"] = ask.beside(r, "second", (other.reshape(c.shape) if "keys" in c.beside else other)[cut])[1]
+        held = ask.part(r, a, missing)
         part = r.choice([cured, *ask.doors.clients]).partial(held, [c.op], **more, **({} if placed or by_key else {"first": None}))
         made.append(pickle.loads(pickle.dumps(part)) if r.random() < 0.3 else part)
     r.shuffle(made)
@@ -168,12 +181,17 @@ def parts(r, ask):
     return np.asarray(answer).reshape((-1,) + c.shape[1:]) if "keys" in c.beside else answer
 
 
+def seldom_along(r, c):
+    """Lists have no axes, which a few cases ask for nevertheless."""
+    return set(c.options) & {"axis", "keepdims"} and r.random() < 0.8
+
+
 def listed(r, ask):
     """A list of the parts, which is one array."""
     c = ask.case
-    if c.ndim != 1 or "keys" in c.beside or c.beside or c.dtype not in NUMPY or c.op in PAIRS:
+    if c.ndim != 1 or "keys" in c.beside or c.beside or c.dtype not in NUMPY or c.op in PAIRS or seldom_along(r, c):
         raise NotHere
-    ask.array = [holders.hold(r, ask.bag, a, missing)[1] for _, a, missing, _ in pieces(r, ask)]
+    ask.array = [ask.part(r, a, missing) for _, a, missing, _ in pieces(r, ask)]
     return ask.one(cured)
 
 
@@ -184,7 +202,7 @@ def parts_together(r, ask):
         raise NotHere
     if c.op == "prod" and c.is_float or (c.missing is not None and c.op.startswith("arg")) or c.op == "digest":
         raise NotHere
-    held = [holders.hold(r, ask.bag, a, missing)[1] for _, a, missing, _ in pieces(r, ask)]
+    held = [ask.part(r, a, missing) for _, a, missing, _ in pieces(r, ask)]
     first = {} if c.op.startswith("arg") else {"first": None}
     return cured.reduce_parts(held, [c.op], client=r.choice([None, *ask.doors.clients]), **first, **o)[c.op]
 
@@ -201,6 +219,7 @@ def by_numpys_name(r, ask):
         raise NotHere
     options = {name: value for name, value in o.items() if name != "nan"}
     if r.random() < 0.3:
+        ask.awaits = True
         return ask.doors.loop.run_until_complete(getattr(r.choice(ask.doors.asyncs), "nan" + c.op)(ask.array, *ask.args(), **options))
     return getattr(cured, "nan" + c.op)(ask.array, *ask.args(), client=r.choice([None, *ask.doors.clients]), **options)
 
@@ -216,7 +235,7 @@ class Doors:
         self.clients = here + [cured.Client(address) for address in addresses]
         self.loop = asyncio.new_event_loop()
         self.asyncs = self.loop.run_until_complete(self.open(["embedded:", *addresses]))
-        self.grpc = wire.Grpc(addresses) if addresses and wire.can_grpc() else None
+        self.grpc = wire.Grpc(addresses) if addresses and not wire.lacks_grpc() else None
         self.kinds = [module, module, client, client, several, each, own_array, file_method, awaited, awaited_several, parts, parts, parts_together, by_numpys_name, listed] * 3
         self.kinds += [self.grpc.ask] * 4 if self.grpc else []
         self.kinds += [wire.command_line] if os.path.exists(wire.CLIENT) else []
@@ -238,9 +257,10 @@ class Doors:
 
 
 def ways(doors, seed, number, bag, case, wanted, count):
-    """(what it is, function) of some ways to ask a case. Many are not for it (NotHere)."""
+    """(what it is, what is asked, function) of some ways to ask a case. Many are not for it (NotHere)."""
     for turn in range(count):
         r = random.Random("cross way/%d/%d/%d" % (seed, number, turn))
         door = r.choice(doors.kinds)
         ask = Ask(r, bag, case, wanted, doors)
-        yield "%s: %s" % (door.__qualname__, ask), lambda: door(r, ask)
+        ask.door = door.__qualname__
+        yield "%s: %s" % (ask.door, ask), ask, lambda: door(r, ask)

@@ -20,8 +20,9 @@ try:  # Debian's Python has them
     import xarray
     import zarr
     dask.config.set(scheduler="synchronous")
-except ImportError:
-    dask = None
+    LACKS = None
+except ImportError as error:
+    dask, LACKS = None, error
 NUMBER = itertools.count()
 ALIVE = []
 

@@ -35,6 +35,7 @@ WAYS = 3  # of each case that answer or refuse
 DRAWN = 8  # ways at most, of which some are not for the case
 SPOILED = 2  # each second case is also asked with an argument that is wrong
 BATCH = 100
+MUTE = 80  # of so many cases that are for a door it has answered some: the least one answers half
 HANG_S = 300  # that long one case takes on no machine
 
 
@@ -76,19 +77,22 @@ class Run:
         if os.environ.get("CURED_CUDA_LIBRARY"):
             self.doors.use_cuda()
         self.counts, self.refused, self.failures = collections.Counter(), collections.Counter(), []
+        self.asked, self.answered = collections.Counter(), collections.Counter()  # by door
 
     def fail(self, number, case, what, why):
         self.failures.append((number, "%s\n      by %s\n      %s" % (case, what, why)))
 
-    def look(self, number, case, wanted, what, function):
+    def look(self, number, case, wanted, what, ask, function):
         """Whether somebody was asked."""
+        self.asked[ask.door] += 1
         try:
             answer = function()
         except cross_draw.NotHere:
+            self.asked[ask.door] -= 1
             return False
         except Exception as error:
-            said = cross_refusals.known(error)
-            if isinstance(wanted, cross_truth.Lacking) and type(error) in wanted.kinds or said:
+            said = cross_refusals.known(error, ask)
+            if isinstance(wanted, cross_truth.Lacking) and wanted.says(error) or said:
                 self.counts["refused" if said else "without answer"] += 1
                 self.refused[said] += bool(said)
             else:
@@ -96,6 +100,7 @@ class Run:
                 self.fail(number, case, what, "raised %s: %s\n      want %r\n%s" % (type(error).__name__, error, wanted, where))
             return True
         self.counts["answered"] += 1
+        self.answered[ask.door] += 1
         why = complaint(answer, wanted, what.startswith(("own_array", "cuda.own")))
         if why:
             self.fail(number, case, what, "%s\n      want %r" % (why, wanted))
@@ -113,7 +118,7 @@ class Run:
             return
         except Exception as error:
             self.counts["wrong"] += 1
-            if not cross_spoil.names(error, name, case) and not cross_refusals.known(error):
+            if not cross_spoil.names(error, name):
                 where = "".join(traceback.format_tb(error.__traceback__)[-2:])
                 self.fail(number, case, what, "raised %s: %s\n      want a sentence of %s\n%s" % (type(error).__name__, error, name, where))
             return
@@ -127,8 +132,8 @@ class Run:
         bag = cross_holders.Bag(self.folder)
         cross_holders.cut_blocks(self.seed, number)
         left = WAYS
-        for what, function in cross_doors.ways(self.doors, self.seed, number, bag, case, wanted, DRAWN):
-            left -= self.look(number, case, wanted, what, function)
+        for what, ask, function in cross_doors.ways(self.doors, self.seed, number, bag, case, wanted, DRAWN):
+            left -= self.look(number, case, wanted, what, ask, function)
             if left == 0:
                 break
         if number % SPOILED == 0 and not os.environ.get("CURED_CUDA_LIBRARY"):
@@ -153,7 +158,7 @@ def run_batch(job):
             done += 1
         faulthandler.cancel_dump_traceback_later()
         run.doors.end()
-    return done, run.counts, run.refused, run.failures
+    return done, run.counts, run.refused, run.asked, run.answered, run.failures
 
 
 def work(jobs, results):
@@ -191,15 +196,16 @@ def rounds(args, addresses, folder):
 
 def report(args, found):
     """Prints what the rounds found; whether all is well."""
-    total, failed, counts, refused = 0, 0, collections.Counter(), collections.Counter()
+    total, failed, sums = 0, 0, [collections.Counter() for _ in range(4)]
+    counts, refused, asked, answered = sums
     for result in found:
         if len(result) == 2:
             failures = [(result[0], "the process ended with %d: a crash, or no end within %d s" % (result[1], HANG_S))]
         else:
-            done, more, words, failures = result
+            done, *more, failures = result
             total += done
-            counts += more
-            refused += words
+            for to, these in zip(sums, more):
+                to.update(these)
         for number, text in failures:
             failed += 1
             if failed <= args.most:
@@ -207,9 +213,25 @@ def report(args, found):
     if args.refusals:
         for words, count in refused.most_common():
             print("%6d  %s" % (count, words))
+        for door, count in asked.most_common():
+            print("%6d  of %d answered by %s" % (answered[door], count, door))
+    for door in sorted(door for door, count in asked.items() if count >= MUTE and not answered[door]):
+        failed += 1
+        print("FAIL  %s has answered none of %d ways" % (door, asked[door]))
     print("cross property: %d cases (seed %d), asked in %s ways, %d failures" % (
         total, args.seed, ", ".join("%d %s" % (n, word) for word, n in sorted(counts.items())), failed))
     return not failed and counts["answered"] > counts["refused"]
+
+
+def skipped():
+    """What is not asked here."""
+    if os.environ.get("CURED_CUDA_LIBRARY"):
+        return []
+    wants = [("the daemon, and gRPC: there is no %s" % CURED, not os.path.exists(CURED)),
+             ("gRPC: %s" % cross_doors.wire.lacks_grpc(), os.path.exists(CURED) and cross_doors.wire.lacks_grpc()),
+             ("the command line: there is no %s" % cross_doors.wire.CLIENT, not os.path.exists(cross_doors.wire.CLIENT)),
+             ("containers: %s (scripts/bootstrap --tests installs it)" % cross_holders.LACKS, cross_holders.LACKS)]
+    return [what for what, lacks in wants if lacks]
 
 
 def main():
@@ -222,6 +244,8 @@ def main():
     p.add_argument("--refusals", action="store_true", help="print what was refused, and how often")
     p.add_argument("--replay", type=int, metavar="K", help="run case K of this seed alone")
     args = p.parse_args()
+    for what in skipped():
+        print("skipped: %s" % what, flush=True)
     with tempfile.TemporaryDirectory() as folder:
         daemon = Daemon(folder) if os.path.exists(CURED) else None
         addresses = [] if daemon is None else daemon.addresses
@@ -229,7 +253,7 @@ def main():
             warnings.simplefilter("ignore")
             run = Run(args.seed, addresses, folder)
             run.case(args.replay, show=True)
-            good = report(args, [(1, run.counts, run.refused, run.failures)])
+            good = report(args, [(1, run.counts, run.refused, run.asked, run.answered, run.failures)])
             good = not run.failures
         else:
             good = report(args, rounds(args, addresses, folder))

@@ -1,67 +1,156 @@
-"""What cross_property.py may be told instead of an answer: sentences that docs/PYTHON.md and docs/ARRAYS.md promise. Whatever else is raised
-where there is an answer is a failure."""
+"""What cross_property.py may be told instead of an answer: sentences that docs/PYTHON.md and docs/ARRAYS.md promise, each with what has to be asked
+for it: a door, who holds the arrays, an option. Whatever else is raised where there is an answer is a failure."""
+import math
 import re
+
+import cross_holders as holders
+from cross_draw import PAIRS, RANKED
+from support import NUMPY
+
+FILES = {make.__name__ for make in holders.FILES}
+CONTAINERS = {make.__name__ for make in holders.BLOCKS + holders.ARROWS}  # they are read in blocks
+DASK = {"of_dask", "xarray_on_dask"}
+MISSING = {make.__name__ for make in holders.MISSING}
+PARTS = ("parts", "parts_together", "listed")
+INDICES = ("argmin", "argmax")
+
+
+class Asked:
+    """What was asked, in the words of the ties below. role: the argument that a sentence begins with."""
+
+    def __init__(self, ask, match):
+        self.ask, self.case, self.match = ask, ask.case, match
+        self.options, self.beside, self.op = ask.case.options, ask.case.beside, ask.case.op
+
+    def held(self, kinds, role="array"):
+        return bool(self.ask.roles[role] & kinds)
+
+    def named(self, kinds):
+        return self.held(kinds, self.match[1])
+
+    def gives(self, name):
+        return name in self.options or name in self.beside or name == "second" and self.op in PAIRS
+
+    @property
+    def cuda(self):
+        return self.ask.door.startswith("cuda.")
+
+    @property
+    def listed(self):
+        return self.ask.door in ("listed", "cuda.listed")
+
+    @property
+    def ranked(self):
+        return self.op in RANKED
+
+    @property
+    def grouped(self):
+        return "keys" in self.beside or "offsets" in self.beside
+
+    @property
+    def along(self):
+        return self.options.get("axis") is not None or "keepdims" in self.options
+
+    @property
+    def masked(self):
+        return self.case.missing is not None or "where" in self.beside or self.held({"masked"})
+
+    @property
+    def float_product(self):
+        return self.op == "prod" and self.case.is_float
+
+    @property
+    def fraction(self):
+        return self.options.get("ddof", 0) not in (0, 1, 2, 3)  # -1, too
+
+    @property
+    def no_rows(self):
+        return "keys" in self.beside and math.prod(self.case.shape[1:]) == 0
+
 
 SENTENCES = [
     # AsyncClient
-    r"^AsyncClient takes no (lists|containers)",
-    r"^AsyncClient takes no initial",
-    r"^ddof: AsyncClient takes a whole number",
-    r"^where: prod of floats goes by the places of all, and this mask has to be copied first",
+    (r"^AsyncClient takes no containers", lambda a: a.ask.awaits and a.held(CONTAINERS)),
+    (r"^AsyncClient takes no initial", lambda a: a.ask.awaits and (a.gives("initial") or a.masked and a.along)),
+    (r"^ddof: AsyncClient takes a whole number", lambda a: a.ask.awaits and a.fraction),
+    (r"^where: prod of floats goes by the places of all, and this mask has to be copied first",
+     lambda a: a.ask.awaits and a.float_product and a.masked),
     # Files
-    r"^(where|keys|offsets|second): a file is the first array alone: pass numpy.load\(path, mmap_mode='r'\)",
-    r"^where: not with keys of a file: reduce numpy.load\(path\)",
-    r"^where, initial: only arrays of this process take them",
-    r"^the file's array is deflated and in Fortran order, and these ops count in C order: reduce numpy.load\(path\)\[name\]",
-    r"^axis: axes of a file go together where they are neighbours and the order of the file is the array's",
-    r"^ddof: along an axis of a file a whole number is wanted",
+    (r"^(where|keys|offsets|second): a file is the first array alone: pass numpy.load\(path, mmap_mode='r'\)", lambda a: a.named(FILES)),
+    (r"^where: not with keys of a file: reduce numpy.load\(path\)", lambda a: a.held(FILES) and "keys" in a.beside and "where" in a.beside),
+    (r"^where, initial: only arrays of this process take them", lambda a: a.held(FILES) and (a.gives("where") or a.gives("initial"))),
+    (r"^the file's array is deflated and in Fortran order, and these ops count in C order: reduce numpy.load\(path\)\[name\]",
+     lambda a: a.held({"archive"})),
+    (r"^axis: axes of a file go together where they are neighbours and the order of the file is the array's", lambda a: a.held(FILES) and a.along),
+    (r"^ddof: along an axis of a file a whole number is wanted", lambda a: a.held(FILES) and a.along and a.fraction),
     # Lists
-    r"^(axis|keepdims|initial|where|offsets|keys|min_count): a list of arrays (is one array without axes|takes none|takes no mask)",
-    r"^prod: of floats in a list, each array but the last must have a multiple of 4096 elements",
-    r"^nulls: quantiles of a list take none",
+    (r"^(axis|keepdims|initial|where|offsets|keys|min_count|nulls): a list of arrays (is one array without axes|takes none|takes no mask)",
+     lambda a: a.listed and a.gives(a.match[1])),
+    (r"^nulls: quantiles of a list take none", lambda a: a.listed and a.ranked and a.gives("nulls")),
+    (r"^prod: of floats in a list, each array but the last must have a multiple of 4096 elements", lambda a: a.listed and a.float_product),
+    (r"^partial: without a position there is no arg(min|max) of",  # of no elements, which says so in other words
+     lambda a: a.ask.door in PARTS and a.op in INDICES and (a.held(MISSING) or 0 in a.case.shape)),
     # By key and by offsets
-    r"^ops: op (median|quantile) is answered of whole arrays and along an axis, not by (key|offsets)",
-    r"^(offsets|keys|groups|drop)(, \w+)*: a quantile takes none",
-    r"op prod of \w+ goes by the places of elements, and there is none by key: of integers there is",
-    r"^keys: the array's rows have no elements",  # of partials
-    r"^(keys|offsets|groups|drop|initial|second): not with a ddof that is no whole number",
+    (r"^ops: op (median|quantile) is answered of whole arrays and along an axis, not by (key|offsets)", lambda a: a.ranked and a.grouped),
+    (r"^(offsets|keys|groups|drop)(, \w+)*: a quantile takes none", lambda a: a.ranked and a.grouped and a.held(CONTAINERS)),
+    (r"op prod of \w+ goes by the places of elements, and there is none by key: of integers there is",
+     lambda a: a.float_product and "keys" in a.beside),
+    (r"^keys: the array's rows have no elements", lambda a: a.no_rows),
+    (r"^(keys|offsets|groups|drop|initial|second): not with a ddof that is no whole number", lambda a: a.fraction and a.gives(a.match[1])),
     # cured-client
-    r"^cured-client: .*(--where|--second|--keys|--offsets) wants C order, and .* is in Fortran order: numpy.ascontiguousarray turns it",
-    r"^cured-client: .*--offsets: .* must have one dimension of i32, i64, u32 or u64",
-    r"^cured-client: .*--keys: the rows of .* have no elements",
-    r"^cured-client: .*--(keys|offsets): (median|quantile) is of whole arrays and along axes",
+    (r"^cured-client: .*--(where|second|keys|offsets) wants C order, and .* is in Fortran order: numpy.ascontiguousarray turns it",
+     lambda a: a.gives(a.match[1]) or a.match[1] == "where" and a.masked),
+    (r"^cured-client: .*--offsets: .* must have one dimension of i32, i64, u32 or u64", lambda a: "offsets" in a.beside),
+    (r"^cured-client: .*--keys: the rows of .* have no elements", lambda a: a.no_rows),
+    (r"^cured-client: .*--(keys|offsets): (median|quantile) is of whole arrays and along axes", lambda a: a.ranked and a.match[1] in a.beside),
     # Containers whose slices, rows or segments are too long for memory
-    r"^axis: the blocks of whole slices along it have more than \d+ bytes",
-    r"^keys: the blocks of all rows have more than \d+ bytes, so .* by key is not answered",
-    r"^keys: a row has more than \d+ bytes: reduce parts of the columns",
-    r"^offsets: segment \d+ has more than \d+ bytes, the limit in a container: reduce it by itself",
-    r"^\w+: the container has \d+ bytes, and beside an array in memory \d+ are read at most",
+    (r"^axis: the blocks of whole slices along it have more than \d+ bytes", lambda a: a.held(CONTAINERS) and a.along),
+    (r"^keys: the blocks of all rows have more than \d+ bytes, so .* by key is not answered", lambda a: a.held(CONTAINERS) and "keys" in a.beside),
+    (r"^keys: a row has more than \d+ bytes: reduce parts of the columns", lambda a: a.held(CONTAINERS) and "keys" in a.beside),
+    (r"^offsets: segment \d+ has more than \d+ bytes, the limit in a container: reduce it by itself",
+     lambda a: a.held(CONTAINERS) and "offsets" in a.beside),
+    (r"^(\w+): the container has \d+ bytes, and beside an array in memory \d+ are read at most", lambda a: a.named(CONTAINERS)),
     # CUDA tensors
-    r"^second: in device memory whole arrays are answered, without (mask|where)",
-    r"^second: pairs of \w+ are not reduced in device memory",
-    r"^ops: op (quantile|median) of device memory is answered of a whole array alone",
-    r"^ops: the GPU has no kernel that finishes one of them over \d+ elements; ask for answers in host memory",
-    r"^where: under a mask in device memory op \w+ is not answered yet",
-    r"^ops: the GPU has no kernel for \w+ of \w+ (by key|by offsets|under a mask or along an axis|along an axis)",
-    r"^initial: not with CUDA tensors",
-    r"^arrays\[\d+\]: \d+ elements; of a product of floats in several arrays each but the last has a multiple of 4096",
-    r"^ddof: along an axis of a CUDA tensor a whole number is wanted",
-    r"^axis: axes of a CUDA tensor go together where they are neighbours",
+    (r"^second: in device memory whole arrays are answered, without (mask|where)",
+     lambda a: a.cuda and a.op in PAIRS and (a.masked or a.along or a.grouped)),
+    (r"^second: pairs of (\w+) are not reduced in device memory", lambda a: a.cuda and a.op in PAIRS and a.match[1] == a.case.dtype),
+    (r"^ops: op (quantile|median) of device memory is answered of a whole array alone",
+     lambda a: a.cuda and a.op == a.match[1] and (a.masked or a.along or a.grouped)),
+    (r"^ops: the GPU has no kernel that finishes one of them over \d+ elements; ask for answers in host memory", lambda a: a.cuda),
+    (r"^where: under a mask in device memory op \w+ is not answered yet", lambda a: a.cuda and a.masked),
+    (r"^ops: the GPU has no kernel for \w+ of (\w+) (by key|by offsets|under a mask or along an axis|along an axis)",
+     lambda a: a.cuda and a.match[1] == a.case.dtype and (a.match[2][3:] in ("key", "offsets") and a.grouped or a.masked or a.along)),
+    (r"^initial: not with CUDA tensors", lambda a: a.cuda and a.gives("initial")),
+    (r"^arrays\[\d+\]: \d+ elements; of a product of floats in several arrays each but the last has a multiple of 4096",
+     lambda a: a.cuda and a.float_product),
+    (r"^ddof: along an axis of a CUDA tensor a whole number is wanted", lambda a: a.cuda and a.fraction and a.along),
+    (r"^axis: axes of a CUDA tensor go together where they are neighbours", lambda a: a.cuda and a.along),
     # The rest
-    r"^prod of floats needs the place of each element, which a masked chunk has not: reduce dask.array.ma.filled",  # of no axes alone
-    r"^where: beside the array's own mask a mask that NumPy reads is wanted",
-    r"^(first|ops): a part under a mask has no position",  # which a masked array is, whatever is missing
-    r"^op digest is of all bytes, and takes no mask",
-    r"^min_count: not with nan='skip' and two arrays",
-    r"^asked: a daemon counts for no search, such as medians and quantiles of arrays in parts",
-    r"^(where|second|keys|offsets): \w+ is no array of NumPy's",  # bools by DLPack alone, which NumPy 1.24 does not take
-    r"^ddof: along an axis of elements that NumPy has not a whole number is wanted",
+    (r"^prod of floats needs the place of each element, which a masked chunk has not: reduce dask.array.ma.filled",  # of no axes alone
+     lambda a: a.float_product and a.held(DASK)),
+    (r"^where: beside the array's own mask a mask that NumPy reads is wanted", lambda a: a.held(MISSING) and a.held({"tensor"}, "where")),
+    (r"^(first|ops): a part under a mask has no position",  # which a masked array is, whatever is missing
+     lambda a: a.ask.door in PARTS and (a.held(MISSING) or "where" in a.beside)
+     and (a.op in INDICES or a.op == "digest" or a.float_product)),
+    (r"^op digest is of all bytes, and takes no mask", lambda a: a.op == "digest" and a.held(MISSING)),
+    (r"^min_count: not with nan='skip' and two arrays", lambda a: a.op in PAIRS and a.gives("min_count") and a.gives("nan")),
+    (r"^asked: a daemon counts for no search, such as medians and quantiles of arrays in parts",
+     lambda a: a.ranked and a.held(CONTAINERS) and a.ask.door != "module"),
+    (r"^(where|second|keys|offsets): \w+ is no array of NumPy's", lambda a: a.named({"tensor"})),  # bools, which NumPy 1.24 does not take so
+    (r"^ddof: along an axis of elements that NumPy has not a whole number is wanted",  # bools by DLPack alone, too
+     lambda a: a.along and a.fraction and (a.case.dtype not in NUMPY or a.case.dtype == "bool" and a.held({"tensor"}))),
 ]
-KNOWN = [re.compile(sentence) for sentence in SENTENCES]
+KNOWN = [(re.compile(sentence), tie) for sentence, tie in SENTENCES]
 
 
-def known(error):
-    """The sentence that an exception is, or None."""
+def known(error, ask):
+    """The sentence that an exception is, where what was asked can meet it; or None."""
     if not isinstance(error, (TypeError, ValueError, NotImplementedError)):
         return None
-    return next((sentence.pattern for sentence in KNOWN if sentence.search(str(error))), None)
+    if str(error).startswith("cured-client: ") != (ask.door == "command_line"):
+        return None
+    for sentence, tie in KNOWN:
+        match = sentence.search(str(error))
+        if match and tie(Asked(ask, match)):
+            return sentence.pattern
+    return None

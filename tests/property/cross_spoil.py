@@ -5,8 +5,12 @@ import re
 
 import cross_doors as doors
 import numpy as np
-from cross_draw import PAIRS, NotHere
+from cross_draw import PAIRS, RANKED, NotHere
+from cross_refusals import DASK
 from support import NUMPY, cured
+
+
+KINDS = (TypeError, ValueError, NotImplementedError, OverflowError, cured.Error)
 
 
 def spoiled_where(r, c):
@@ -17,6 +21,8 @@ def spoiled_where(r, c):
 def spoiled_keys(r, c):
     if not c.ndim or c.op == "digest":
         raise NotHere
+    if "keys" not in c.beside and (set(c.options) & {"axis", "keepdims", "initial"} or set(c.beside) or c.op in RANKED or c.op == "prod" and c.is_float):
+        raise NotHere  # which do not go with keys
     n = c.shape[0]
     wrong = [np.zeros(n + 1, "i8"), np.zeros(n), np.zeros((n, 1), "u1"), [0] * n, np.ma.masked_array(np.zeros(n + 1, int), True)]
     return {"keys": r.choice(wrong + [np.full(n, -1)] * bool(n)), "drop": False}
@@ -27,7 +33,7 @@ def spoiled_groups(r, c):
 
 
 def spoiled_offsets(r, c):
-    if c.ndim != 1 or "keys" in c.beside or set(c.options) & {"axis", "keepdims", "initial"}:
+    if c.ndim != 1 or "keys" in c.beside or set(c.options) & {"axis", "keepdims", "initial"} or c.op in RANKED:
         raise NotHere
     n = c.shape[0]
     return {"offsets": r.choice([[0, n + 1], [n, -1], np.array([0.0, n]), np.zeros((1, 2), int), np.array([], int), "0"] + [[n, 0]] * bool(n))}
@@ -54,7 +60,7 @@ def one_of(name, values, where=lambda c: True):
     return spoiled
 
 
-TAKES = {"ddof": lambda c: c.op in ("var", "std"), "overflow": lambda c: c.op == "prod", "initial": lambda c: c.op in ("sum", "min", "max"),
+TAKES = {"ddof": lambda c: c.op in ("var", "std"), "overflow": lambda c: c.op == "prod", "initial": lambda c: c.op in ("sum", "min", "max") and "dtype" not in c.options,
          "method": lambda c: c.op == "quantile", "min_count": lambda c: c.op not in ("median", "quantile", "digest")}
 SPOILS = {
     "where": spoiled_where, "keys": spoiled_keys, "groups": spoiled_groups, "offsets": spoiled_offsets, "axis": spoiled_axis, "second": spoiled_second,
@@ -64,7 +70,8 @@ SPOILS = {
     "method": one_of("method", ["median_unbiased", 3], TAKES["method"]), "initial": one_of("initial", ["1", [1]], TAKES["initial"]),
     "client": one_of("client", ["unix:/there", 3])}
 # What a sentence may begin with instead: the argument that it is refused beside, or NumPy's own words.
-ALSO = {"groups": "keys|drop", "keys": "groups", "dtype": "ops?|initial", "where": "first|nulls", "axis": "keys|offsets", "second": "weights"}
+ALSO = {"groups": "keys|drop", "keys": "groups", "dtype": "ops?|initial", "where": "first|nulls", "axis": "keys|offsets", "second": "weights",
+        "initial": "AsyncClient takes no initial"}
 
 
 def spoiled_way(handler, seed, number, bag, case, wanted):
@@ -79,6 +86,12 @@ def spoiled_way(handler, seed, number, bag, case, wanted):
     if name == "client" and door is not doors.module:
         return None
     ask = doors.Ask(r, bag, case, wanted, handler)
+    if name not in {*case.options, *case.beside} and ask.name == "archive":
+        return None  # a deflated one in Fortran order says first that it does not go in C order
+    if isinstance(wrong.get("keys"), list) and ask.name in DASK:
+        return None  # Dask makes an array of a list, and answers
+    if not answers(door, r, ask):
+        return None
     if name == "second":
         ask.second = wrong["second"]
     else:
@@ -86,10 +99,20 @@ def spoiled_way(handler, seed, number, bag, case, wanted):
     return "%s: %s with %s=%r" % (door.__name__, ask, name, wrong[name]), name, lambda: door(r, ask)
 
 
-def names(error, name, case):
-    """Whether an exception says which argument it is of: the wrong one, or one that is given beside it."""
-    kinds = (TypeError, ValueError, NotImplementedError, cured.Error)
-    also = "|".join(word for word in (name, ALSO.get(name, ""), *case.options) if word)
-    return isinstance(error, kinds) and re.match(r"(INVALID_ARGUMENT: |RESOURCE_EXHAUSTED: )?(\w+, )*(%s)\b" % also, str(error)) is not None
+def answers(door, r, ask):
+    """Whether the case is answered as it is: what is refused, or has no answer, may say that first. r is as it was before."""
+    state = r.getstate()
+    try:
+        door(r, ask)
+    except (NotHere, *KINDS):
+        return False
+    r.setstate(state)
+    return True
+
+
+def names(error, name):
+    """Whether an exception says which argument it is of: the wrong one, or one that it is refused beside."""
+    also = "|".join(word for word in (name, ALSO.get(name, "")) if word)
+    return isinstance(error, KINDS) and re.match(r"(INVALID_ARGUMENT: |RESOURCE_EXHAUSTED: )?(\w+, )*(%s)\b" % also, str(error)) is not None
 
 

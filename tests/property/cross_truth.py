@@ -1,6 +1,7 @@
 """The true answer to what cross_draw.py drew, element by element: positions by NumPy, values by tests/oracle, which knows integers and
 fractions alone. No code of cured is here."""
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -8,17 +9,29 @@ import oracle
 import ops as ops_table
 import pairs
 from cross_draw import PAIRS, RANKED
-from support import ERRORS, NUMPY, python_value
+from support import NUMPY, python_value
+
+
+# Why there is no answer: the exception's type, and the words that say so.
+NULLS = ValueError, r"nulls"
+FEW = ValueError, r"min_count"
+NOTHING = ValueError, r"no value|there is no element to find"
+TOO_LARGE = OverflowError, r"does not fit|more than an integer type holds"
+REASONS = NULLS, FEW, NOTHING, TOO_LARGE
 
 
 class Lacking:
-    """There is no answer: the types of exceptions that say so, of one slice or another."""
+    """There is no answer, for these reasons, of one slice or another."""
 
-    def __init__(self, *kinds):
-        self.kinds = kinds
+    def __init__(self, *reasons):
+        self.reasons = reasons
+
+    def says(self, error):
+        """Whether an exception is of one of the reasons."""
+        return any(type(error) is kind and re.search(words, str(error)) for kind, words in self.reasons)
 
     def __repr__(self):
-        return " or ".join(kind.__name__ for kind in self.kinds)
+        return " or ".join("%s with %r" % (kind.__name__, words) for kind, words in self.reasons)
 
 
 class Answer:
@@ -88,7 +101,7 @@ def gathered(c, raw, some):
 
 
 def folded(c, some, one):
-    """(type, value) of a slice's elements, or an exception's type."""
+    """(type, value) of a slice's elements, or why there is none."""
     x, o, result = gathered(c, c.raw, some), c.options, result_type(c, one)
     if c.op in PAIRS:
         found = pairs.answer(c.op, c.dtype, x, gathered(c, c.other, some), o.get("nan", "propagate"), result)
@@ -99,7 +112,7 @@ def folded(c, some, one):
             return o.get("dtype", "f64"), math.nan  # whatever ddof is
         found = oracle.answer(c.op, c.dtype, x, o.get("nan", "propagate"), result, Fraction(o.get("ddof", 0)), o.get("overflow", "error"))
     if found[0] == "error":
-        return ERRORS[found[1]]
+        return {"INVALID_ARGUMENT": NOTHING, "OUT_OF_RANGE": TOO_LARGE}[found[1]]
     if found[0] == "between":
         return found[1], found[2:]
     value = python_value(found[1], found[2])
@@ -119,9 +132,9 @@ def oracle_nans(c, some):
 
 def checked(c, found, some):
     """min_count: an answer of fewer elements is NaN, and of what is no float none."""
-    if isinstance(found, type) or c.op.startswith("count") or counting(c, some) >= c.options.get("min_count", 0):
+    if found in REASONS or c.op.startswith("count") or counting(c, some) >= c.options.get("min_count", 0):
         return found
-    return (found[0], math.nan) if found[0] in oracle.FLOATS else ValueError
+    return (found[0], math.nan) if found[0] in oracle.FLOATS else FEW
 
 
 def shares(c, some):
@@ -142,13 +155,13 @@ def truth(c):
     """An Answer, or Lacking."""
     keep = kept(c)
     if c.options.get("nulls") == "error" and c.missing is not None and c.missing.any():
-        return Lacking(ValueError)
+        return Lacking(NULLS)
     shape, found = slices(c)
     found = [[pair for pair in some if keep[pair[0]]] for some in found]
     if c.op in RANKED:
         return ranked(c, shape, found)
     answers = [checked(c, folded(c, some, shape is None), some) for some in found]
-    wrong = {answer for answer in answers if isinstance(answer, type)}
+    wrong = {answer for answer in answers if answer in REASONS}
     if wrong:
         return Lacking(*wrong)
     if not answers:

@@ -9,13 +9,13 @@ import grpc_client
 import numpy as np
 import oracle
 from cross_draw import PAIRS, NotHere
-from cross_truth import Answer, Lacking, axes_of, by_key, kept, slices
+from cross_truth import Answer, axes_of, by_key, kept, slices
 from cured_daemon import CLIENT
-from support import NUMPY, python_value
+from support import ERRORS, NUMPY, python_value
 
 BLOCK = 256 << 10  # in which two arrays alternate
 WHOLE = {name: size for name, size in oracle.SIZES.items()} | {"digest": 24}
-ENDS = (64, 65)  # exit statuses of a refusal
+ENDS = USAGE, DATA = 64, 65  # exit statuses of a refusal; of an answer that is not there, DATA
 
 
 def sent_as(c):
@@ -28,12 +28,13 @@ def sent_as(c):
     return np.array(kept(c), bool).reshape(c.shape) if masked else None
 
 
-def can_grpc():
+def lacks_grpc():
+    """What is not there for it, or None."""
     try:
         import grpc  # noqa: F401
-    except ImportError:
-        return False
-    return shutil.which("protoc") is not None and shutil.which("grpc_python_plugin") is not None
+    except ImportError as error:
+        return "%s (scripts/bootstrap --tests installs it)" % error
+    return next(("there is no " + name for name in ("protoc", "grpc_python_plugin") if shutil.which(name) is None), None)
 
 
 # ---- gRPC ----
@@ -195,13 +196,14 @@ def command_line(r, ask):
         return path
     words = [CLIENT, "reduce", save(c.array), "--ops", c.op, "--json", *arguments(r, ask, save), "--connect", r.choice(["embedded:", *ask.doors.addresses])]
     done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
-    if done.returncode in ENDS and done.stderr:
-        raise (ask.wanted.kinds[0] if isinstance(ask.wanted, Lacking) else ValueError)("cured-client: " + done.stderr.strip())
-    if done.returncode not in (0, *ENDS):
-        raise AssertionError("%s ended with %d: %s" % (" ".join(words), done.returncode, done.stderr))
-    result = json.loads(done.stdout)["results"][c.op]
-    if isinstance(ask.wanted, Lacking) and "value" not in result and "values" not in result:
-        raise ask.wanted.kinds[0](str(result))
+    said = json.loads(done.stdout) if done.returncode in (0, *ENDS) else {}
+    if "results" not in said:
+        kind = {USAGE: ValueError, DATA: ValueError}.get(done.returncode, AssertionError)  # of a refusal, or of a fault
+        raise kind("cured-client: ended with %d: %s" % (done.returncode, done.stderr.strip()))
+    result = said["results"][c.op]
+    if done.returncode or "status" in result:
+        kind = ERRORS.get(result.get("status")) if done.returncode == DATA else None
+        raise (kind or AssertionError)("cured-client: ended with %d: %s" % (done.returncode, result.get("error")))
     wanted = ask.wanted if isinstance(ask.wanted, Answer) else None
     shape = tuple(result["shape"]) if "values" in result else None
     if shape == () and wanted and wanted.shape is None:  # all axes are reduced
