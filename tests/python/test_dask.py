@@ -3,6 +3,7 @@
 and empty chunks; indices; products; along axes. And docs/CLUSTER.md's examples of Dask, Spark and Ray, which need no cluster."""
 import asyncio
 import doctest
+import itertools
 import os
 import sys
 import unittest
@@ -259,6 +260,16 @@ class Dask(Case):
                 getattr(cured.dask, op)(x, keys=keys, groups=4)
         with self.assertRaises(AttributeError):
             cured.dask.describe
+
+    def test_too_many_groups(self):
+        """They are refused before anything is computed, and no index is looked for in each."""
+        keys = numpy.zeros(7, "i8")
+        for shape, op, groups in itertools.product(((7,), (7, 0, 9), (7, 2)), ("argmin", "sum"), (2**70, 2**63, -1)):
+            with self.assertRaisesRegex(ValueError, r"^groups: must be 0 to 2\^63 - 1"):
+                getattr(cured.dask, op)(dask.array.ones(shape, chunks=3), keys=keys, groups=groups)
+        with self.assertRaisesRegex(ValueError, "^groups: 1099511627776 of 2 columns are more than 134217728 answers of argmax"):
+            cured.dask.argmax(dask.array.ones((7, 2), chunks=3), keys=keys, groups=2**40)
+        self.assertEqual((2**40, 0), cured.dask.argmin(dask.array.ones((7, 0), chunks=(3, 1)), keys=keys, groups=2**40).compute(scheduler="synchronous").shape)
 
     def test_keys_without_groups(self):
         """As of NumPy's arrays: up to the greatest key, where the keys are at hand, and of what is computed at once."""

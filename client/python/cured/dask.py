@@ -25,6 +25,7 @@ from cured._slices import axes_of, with_axes
 from cured._search import AT_ONCE, Search, count_part, shares
 
 _BLOCK = 4096  # products of floats are cut at multiples of so many elements
+MOST_INDICES = 1 << 27  # answers of indices by key in a block, 1 GiB: they are found one by one
 _NO_PRODUCT = "prod of floats needs the place of each element, which a masked chunk has not: reduce dask.array.ma.filled(x, 1)"
 
 
@@ -269,7 +270,8 @@ def _finish_cells(state, ops, indices, options, empty, shape, types):
     for op in ops:
         try:
             if op in indices:
-                found = [finish_state((None, cells.get((group, column), {})), [op], [op], {})[op] for group in range(shape[0]) for column in range(count)]
+                found = [finish_state((None, cells.get((group, column), {})), [op], [op], {})[op]
+                         for group in range(shape[0] if count else 0) for column in range(count)]
             else:
                 found = answers[op] if count else []
             made[op] = numpy.asarray(found, types[op]).reshape(shape)
@@ -283,6 +285,14 @@ def groups_of(keys):
     """How many groups keys of NumPy or Dask want: up to the greatest key. Dask's are computed."""
     keys = dask.array.asanyarray(keys)
     return max(0, 1 + int(cured.max(keys, initial=-1))) if keys.dtype.kind in "iu" else 0  # others are refused with the call
+
+
+def _check_groups(groups, columns, indices):
+    if not 0 <= groups < 1 << 63:
+        raise ValueError("groups: must be 0 to 2^63 - 1")
+    if indices and groups * columns > MOST_INDICES:
+        raise ValueError("groups: %d of %d columns are more than %d answers of %s in a block, the limit: reduce some groups at a time (drop=True)"
+                         % (groups, columns, MOST_INDICES, " and ".join(indices)))
 
 
 def _by_key(x, ops, keys, groups, drop, nan, options, split_every):
@@ -299,6 +309,7 @@ def _by_key(x, ops, keys, groups, drop, nan, options, split_every):
     types, groups = {op: found[op].dtype for op in ops}, operator.index(groups)
     indices = [op for op in ops if _is_index(op)]
     rest = [op for op in ops if op not in indices]
+    _check_groups(groups, math.prod(max(sizes, default=0) for sizes in x.chunks[1:]), indices)
     options = options_of_finish(ops, indices, options)
     firsts = [0, *itertools.accumulate(x.chunks[0])]
     keys = keys.rechunk((x.chunks[0],)).to_delayed()
