@@ -57,8 +57,8 @@ static PyObject *op_names(const cr_py_request *r) {
     return names;
 }
 
-/* One of Python's files answers: _lists.py a list of arrays, or what is none; _chunks.py a container. */
-static PyObject *run_elsewhere(cr_py_request *r, const char *file, const arguments *a) {
+/* One of Python's files answers by a function. */
+static PyObject *run_there(cr_py_request *r, const char *file, const char *function, const arguments *a) {
     const char *what = r->partial ? "partial" : r->single ? "" : "reduce";
     PyObject *names = op_names(r), *options = PyDict_New(), *all = NULL, *answer = NULL;
     bool good = names != NULL && options != NULL;
@@ -70,17 +70,22 @@ static PyObject *run_elsewhere(cr_py_request *r, const char *file, const argumen
     if (good)
         all = Py_BuildValue("(sOOOO)", what, r->array, names, r->client != NULL ? (PyObject *)r->client : Py_None,
                             options);
-    if (all != NULL) answer = cr_py_helper(file, "answer", all);
+    if (all != NULL) answer = cr_py_helper(file, function, all);
     Py_XDECREF(all);
     Py_XDECREF(options);
     Py_XDECREF(names);
     return answer;
 }
 
-/* min_count: _counted.py asks for the count, too. */
+/* _lists.py a list of arrays, or what is none; _chunks.py a container. */
+static PyObject *run_elsewhere(cr_py_request *r, const char *file, const arguments *a) {
+    return run_there(r, file, "answer", a);
+}
+
+/* min_count: _counted.py asks for the count, too; of an AsyncClient it says what is to be awaited. */
 static PyObject *run_counted(cr_py_request *r, const arguments *a) {
-    if (r->async == NULL && !r->partial) return run_elsewhere(r, "cured._counted", a);
-    return PyErr_Format(PyExc_TypeError, "min_count: %s takes none", r->partial ? "a partial" : "AsyncClient");
+    if (r->partial) return PyErr_Format(PyExc_TypeError, "min_count: a partial takes none");
+    return run_there(r, "cured._counted", r->async != NULL ? "later" : "answer", a);
 }
 
 /* Whether an array has rows, and all of them are of no elements. */
@@ -112,6 +117,8 @@ static PyObject *run_request(cr_py_request *r, const arguments *a) {
     if ((listed || stored) && r->async != NULL)
         return PyErr_Format(PyExc_TypeError, "AsyncClient takes no %s: cured.Client does",
                             listed ? "lists" : "containers that are read in blocks");
+    if (r->async != NULL && r->client != NULL)
+        return PyErr_Format(PyExc_TypeError, "client: an AsyncClient answers by itself");
     if (r->min_count != 0) return run_counted(r, a);
     if (r->fraction != NULL && (r->async != NULL || r->partial))
         return PyErr_Format(PyExc_TypeError, "ddof: %s takes a whole number", r->partial ? "a partial" : "AsyncClient");
@@ -121,8 +128,6 @@ static PyObject *run_request(cr_py_request *r, const arguments *a) {
         return quick != NULL || PyErr_Occurred() ? quick : run_elsewhere(r, "cured._lists", a);
     }
     if (stored) return run_elsewhere(r, "cured._chunks", a);
-    if (r->async != NULL && r->client != NULL)
-        return PyErr_Format(PyExc_TypeError, "client: an AsyncClient answers by itself");
     const bool is_share = cr_op_takes_share((cr_op)r->ops[0]); /* which goes with no keys */
     if (r->keys != NULL && !r->partial && !is_share && has_hollow_rows(r->array)) {
         if (r->async != NULL && r->out != NULL)

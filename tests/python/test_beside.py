@@ -159,6 +159,9 @@ class Awaited(DaemonTest, Case):
                 for least in (6, 7):
                     self.same(lambda: cured.sum(whole, min_count=least), await self.answered(client.sum(whole, min_count=least)))
                     self.same(lambda: cured.dot(b, b, min_count=least), await self.answered(client.dot(b, b, min_count=least)))
+                for least in (2, 7):
+                    for op in ("describe", "median"):
+                        self.same(lambda: getattr(cured, op)(whole, min_count=least), await self.answered(getattr(client, op)(whole, min_count=least)))
                 for least in (-1, 2**64, "2"):
                     self.same(lambda: cured.sum(whole, min_count=least), await self.answered(client.sum(whole, min_count=least)))
                 with self.assertRaisesRegex(TypeError, "^min_count: a partial takes none"):

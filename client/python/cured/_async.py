@@ -4,6 +4,7 @@ The connection's descriptor is watched by the event loop, whichever it is after 
 connection's own deadlines and retries.
 """
 import asyncio
+import functools
 import inspect
 import select
 
@@ -49,6 +50,8 @@ class AsyncClient:
         self._link.close()
 
     async def _answer(self, call):
+        if isinstance(call, functools.partial):  # of several calls
+            return await call(self)
         if not isinstance(call, _cured._Call):  # an answer of no elements
             return call
         loop = asyncio.get_running_loop()
@@ -107,14 +110,8 @@ class AsyncClient:
             self._timer = self._loop.call_later(timeout / 1000, self._process)
 
 
-_COUNTED = {name for name in dir(_cured._Link) if "min_count" in (getattr(getattr(_cured._Link, name), "__text_signature__", None) or "")} - {"describe"}
-
-
 def _method(name):
     async def method(self, *args, **kwargs):
-        if args and kwargs.get("min_count") and name in _COUNTED and not isinstance(args[0], (list, tuple)):
-            from ._counted import awaited
-            return await awaited(self, name, args, kwargs)
         return await self._answer(getattr(self._link, name)(*args, **kwargs))
 
     method.__name__ = name

@@ -1,11 +1,11 @@
 """min_count=: an answer of fewer elements is none. Called by the extension, for arrays of every kind and lists."""
+import functools
 import operator
 
 import numpy
 
 from . import _arrow, _cured
 from ._beside import kept
-from ._lists import names_of
 from ._result import Result
 
 PAIRS_SKIPPED = "min_count: not with nan='skip' and two arrays"
@@ -42,6 +42,14 @@ def checked(op, answer, count, least):
     return ValueError("%s: %d elements count, fewer than min_count, %d" % (op, numpy.asarray(count)[few].ravel()[0], least))
 
 
+def _made(what, names, found, count, least):
+    answers = {op: checked(op, found[op], count, least) for op in names}
+    made = Result(answers) if what else answers[names[0]]
+    if isinstance(made, Exception):
+        raise made
+    return made
+
+
 def answer(arguments):
     what, array, names, client, options = arguments
     options = kept({name: value for name, value in options.items() if name != "client"}, array)
@@ -56,57 +64,33 @@ def answer(arguments):
         if options["dtype"] is not None and not _takes(names, options["dtype"]):
             del options["dtype"]
     found, count = _counts(array, names, client, options)
-    answers = {op: checked(op, found[op], count, least) for op in names}
-    made = Result(answers) if what else answers[names[0]]
-    if isinstance(made, Exception):
-        raise made
+    made = _made(what, names, found, count, least)
     if out is None:
         return made
     from ._out import store
     return store((made, out, what == "", names))
 
 
-def _asked(name, args, options):
-    """The ops of an AsyncClient's method. Of args what is left is the axis alone; a second array goes to the options."""
-    if name == "reduce" and not args:
-        raise TypeError("ops are missing, such as ['sum', 'max']")
-    names = names_of(args.pop(0)) if name == "reduce" else [name]
-    if _cured._is_paired(name):
-        if args and "second" in options:
-            raise TypeError("%s: the second array is given twice" % name)
-        if not args and options.get("second") is None:
-            raise TypeError("%s: it is of two arrays, and the second is missing" % name)
-        if args:
-            options["second"] = args.pop(0)
-    if len(args) > 1:
-        raise TypeError("only the array, the ops and the axis go without their names")
-    if not names:
-        raise ValueError("ops: 0 of them, must be 1 to 32")
-    return names
+def later(arguments):
+    """Of an AsyncClient's call: the function that awaits its answer, of the client."""
+    what, array, names, _, options = arguments
+    return functools.partial(_awaited, what, array, names, options)
 
 
-async def awaited(client, name, args, options):
-    """Of an AsyncClient: a method's answer, with min_count among its options."""
-    (array, *args), options = args, kept(options, args[0])
-    least = options.pop("min_count")
-    _cured.count(numpy.empty(0), min_count=least)  # raises what is wrong with it
-    names = _asked(name, args, options)
+async def _awaited(what, array, names, options, client):
+    options = kept(options, array)
+    least = operator.index(options.pop("min_count"))
     if options.get("initial") is not None:
         raise TypeError("AsyncClient takes no initial: cured.Client does")
-    axis = {"axis": args[0]} if args else {}
     if options.get("second") is None:
-        found = (await client.reduce(array, names if "count" in names else [*names, "count"], **axis, **options))._answers
+        found = (await client.reduce(array, names if "count" in names else [*names, "count"], **options))._answers
         count = found["count"]
     else:
         if options.get("nan") == "skip":
             raise TypeError(PAIRS_SKIPPED)
-        found = (await client.reduce(array, names, **axis, **options))._answers
-        count = await client.count(array, **axis, **{name: value for name, value in options.items() if name not in WITHOUT})
-    answers = {op: checked(op, found[op], count, operator.index(least)) for op in names}
-    made = Result(answers) if name == "reduce" else answers[name]
-    if isinstance(made, Exception):
-        raise made
-    return made
+        found = (await client.reduce(array, names, **options))._answers
+        count = await client.count(array, **{name: value for name, value in options.items() if name not in WITHOUT})
+    return _made(what, names, found, count, least)
 
 
 def _takes(names, dtype):
