@@ -40,8 +40,18 @@ static cured_cuda_ask ask_of(const cr_py_request *r, cured_cuda_array *array, cu
     *options = r->options;
     options->axis = r->plan.whole || r->keys != NULL ? NULL : &r->along;
     if (r->input.cuda_mask.data != NULL) options->mask = &r->input.cuda_mask;
-    return (cured_cuda_ask){sizeof(cured_cuda_ask), array, 1, r->ops, r->op_count, options,
-                            (void *)r->input.stream}; /* NOLINT: a stream's number is a pointer in CUDA's interface */
+    return (cured_cuda_ask){sizeof(cured_cuda_ask),          array, 1, r->ops, r->op_count, options,
+                            cr_py_stream_of(r->input.stream)};
+}
+
+cured_values *cr_py_cuda_one(const cured_cuda_array *array, cr_term term, uintptr_t stream, cured_error *error) {
+    const cured_op op = (cured_op)cr_op_of_term(term);
+    const cured_cuda_ask ask = {sizeof ask, array, 1, &op, 1, NULL, cr_py_stream_of(stream)};
+    cured_values *values = NULL;
+    PyThreadState *thread = PyEval_SaveThread();
+    const cured_status status = cured_cuda_reduce(&ask, &values, error);
+    PyEval_RestoreThread(thread);
+    return status == CURED_OK ? values : NULL;
 }
 
 static PyObject *failed(const cured_error *error) {
@@ -221,8 +231,8 @@ PyObject *cr_py_cuda_run(cr_py_request *r) {
 typedef cr_py_tensor_list tensor_list;
 
 cured_cuda_ask cr_py_cuda_ask_of_list(const tensor_list *list, const cr_py_request *r, const cured_options *options) {
-    return (cured_cuda_ask){sizeof(cured_cuda_ask), list->arrays, list->count, r->ops, r->op_count, options,
-                            (void *)list->stream}; /* NOLINT: see ask_of */
+    return (cured_cuda_ask){sizeof(cured_cuda_ask),       list->arrays, list->count, r->ops, r->op_count, options,
+                            cr_py_stream_of(list->stream)};
 }
 
 void cr_py_cuda_end_list(tensor_list *list) {

@@ -6,9 +6,6 @@
 #include "client/python/arrow.h"
 #include "client/python/tensor.h"
 #include "cured/cuda.h"
-#include "kernels/core/op.h"
-
-enum { LEGACY_STREAM = 1 };
 
 typedef struct device_column {
     PyObject_HEAD PyObject *owner;
@@ -35,7 +32,7 @@ bool cr_py_arrow_on_gpu(const struct ArrowDeviceArray *array, bool *gpu) {
 bool cr_py_arrow_wait(const struct ArrowDeviceArray *array, bool gpu, const void *data) {
     cured_error error;
     if (array->sync_event == NULL || (gpu && data == NULL) || array->device_type == CR_PY_DL_CPU) return true;
-    void *const event = *(void **)array->sync_event, *const stream = (void *)LEGACY_STREAM; /* NOLINT: a number */
+    void *const event = *(void **)array->sync_event, *const stream = cr_py_stream_of(CR_PY_LEGACY_STREAM);
     PyThreadState *thread = PyEval_SaveThread();
     const cured_status status = cured_cuda_wait(data, event, stream, !gpu, &error);
     PyEval_RestoreThread(thread);
@@ -61,8 +58,8 @@ static bool spread(device_column *self, const cr_py_column *c) {
     cured_error error;
     self->dtype = CURED_BOOL;
     PyThreadState *thread = PyEval_SaveThread();
-    const cured_status status = cured_cuda_bits(c->data, c->first, c->length, (void *)LEGACY_STREAM, &self->bytes,
-                                                &error); /* NOLINT: a number */
+    const cured_status status =
+        cured_cuda_bits(c->data, c->first, c->length, cr_py_stream_of(CR_PY_LEGACY_STREAM), &self->bytes, &error);
     PyEval_RestoreThread(thread);
     if (status != CURED_OK) cr_py_raise(&error);
     self->data = self->bytes;
@@ -100,7 +97,7 @@ int cr_py_input_arrow(cr_py_input *in, PyObject *array) {
     in->data = c->data;
     in->shape[0] = (Py_ssize_t)c->count;
     in->strides[0] = in->size;
-    in->stream = LEGACY_STREAM;
+    in->stream = CR_PY_LEGACY_STREAM;
     in->is_lent = true;
     in->cuda_mask = c->mask;
     in->is_masked = c->mask.data != NULL;
@@ -123,15 +120,11 @@ static PyObject *get_type(PyObject *self, void *closure) {
     return PyUnicode_FromString(dtype == CURED_BOOL ? "bits" : cured_dtype_name(dtype));
 }
 
-/* A call that was refused has waited for nothing, and the owner's bits are perhaps still read. An answer in host memory is waited for. */
+/* A call that was refused has waited for nothing, and the owner's bits are perhaps still read. An answer is waited for. */
 static void wait_for_bytes(const device_column *c) {
-    const cured_op op = (cured_op)cr_op_of_term(CR_TERM_SOME);
     const cured_cuda_array one = {c->bytes, 1, CURED_BOOL};
-    const cured_cuda_ask ask = {sizeof ask, &one, 1, &op, 1, NULL, (void *)LEGACY_STREAM}; /* NOLINT: a number */
-    cured_values *values = NULL;
     cured_error ignored;
-    (void)cured_cuda_reduce(&ask, &values, &ignored);
-    cured_values_free(values);
+    cured_values_free(cr_py_cuda_one(&one, CR_TERM_SOME, CR_PY_LEGACY_STREAM, &ignored));
 }
 
 static void column_dealloc(PyObject *self) {
@@ -139,7 +132,7 @@ static void column_dealloc(PyObject *self) {
     device_column *c = (device_column *)self;
     if (c->bytes != NULL) wait_for_bytes(c);
     Py_XDECREF(c->owner);
-    cured_cuda_bits_free(c->bytes, (void *)LEGACY_STREAM); /* NOLINT: a number */
+    cured_cuda_bits_free(c->bytes, cr_py_stream_of(CR_PY_LEGACY_STREAM));
     PyObject_Free(self);
     Py_DECREF(type);
 }

@@ -3,8 +3,7 @@
  * Thread: with the GIL, except while the greatest key is looked for. Owner: the request holds the keys' memory. */
 #include <stdio.h>
 
-#include "client/python/extension.h"
-#include "cured/cuda.h"
+#include "client/python/tensor.h"
 #include "kernels/core/keys.h"
 
 /* Of what else is asked beside keys, what does not go with them; NULL: nothing. */
@@ -72,33 +71,14 @@ static cr_keys core_keys(const cr_py_request *r) {
     return (cr_keys){k->data, k->count, k->groups, k->columns, (cr_dtype)k->dtype, k->drop};
 }
 
-/* The op whose answer is the greatest element. */
-static cured_op greatest_op(void) {
-    cr_op op = cr_op_next(CR_OP_NONE);
-    while (cr_op_term(op) != CR_TERM_GREATEST) op = cr_op_next(op);
-    return (cured_op)op;
-}
-
 /* Up to the greatest of keys on a GPU. */
 static bool count_groups_there(cr_py_request *r) {
-    const cured_op greatest = greatest_op();
     const cured_cuda_array array = {r->by_key.data, r->by_key.count, r->by_key.dtype};
-    const cured_cuda_ask ask = {
-        sizeof ask,
-        &array,
-        1,
-        &greatest,
-        1,
-        NULL,
-        (void *)r->of_keys.stream}; /* NOLINT: a stream's number is a pointer in CUDA's interface */
-    cured_values *values = NULL;
     cured_error error;
     r->by_key.groups = 0;
     if (array.count == 0) return true;
-    PyThreadState *thread = PyEval_SaveThread();
-    const cured_status status = cured_cuda_reduce(&ask, &values, &error);
-    PyEval_RestoreThread(thread);
-    if (status != CURED_OK) {
+    cured_values *values = cr_py_cuda_one(&array, CR_TERM_GREATEST, r->of_keys.stream, &error);
+    if (values == NULL) {
         cr_py_raise(&error);
         return false;
     }

@@ -118,9 +118,9 @@ static bool finish_one(const cr_py_request *r, size_t k, cured_dtype dtype, cons
         PyThreadState *thread = PyEval_SaveThread();
         cured_status status = cr_py_cuda_order(&to, sums->stream, sums->data, false, &error);
         if (status == CURED_OK)
-            status = cured_cuda_from_linear(dtype, r->ops, r->op_count, &options,
-                                            (const int64_t *)(const void *)sums->data, places, NULL,
-                                            (void *)sums->stream, &error); /* NOLINT: a stream's number is a pointer */
+            status =
+                cured_cuda_from_linear(dtype, r->ops, r->op_count, &options, (const int64_t *)(const void *)sums->data,
+                                       places, NULL, cr_py_stream_of(sums->stream), &error);
         if (status == CURED_OK) status = cr_py_cuda_order(&to, sums->stream, sums->data, true, &error);
         PyEval_RestoreThread(thread);
         good = status == CURED_OK;

@@ -48,8 +48,7 @@ cured_status cr_py_cuda_enqueue(const cured_cuda_ask *ask, void *const *to, bool
 
 cured_status cr_py_cuda_order(const cr_py_input *in, uintptr_t stream, const void *data, bool behind,
                               cured_error *error) {
-    void *const own = (void *)in->stream, *const main = (void *)
-                                              stream; /* NOLINT: a stream's number is a pointer in CUDA's interface */
+    void *const own = cr_py_stream_of(in->stream), *const main = cr_py_stream_of(stream);
     if (in->kind != CR_PY_CUDA || in->data == NULL || own == main) return CURED_OK;
     return behind ? cured_cuda_order(data, main, own, error) : cured_cuda_order(in->data, own, main, error);
 }
@@ -74,27 +73,17 @@ cured_status cr_py_cuda_order_read(const cr_py_request *r, bool behind, cured_er
  * other answer is. Waits. */
 static cured_status look_for_none(const cr_py_request *r, size_t i, bool *some, cured_error *error) {
     const bool index = cr_py_answer_is_index(r->ops[i]);
-    const cured_op op = (cured_op)cr_op_of_term(index ? CR_TERM_GREATEST : CR_TERM_NANS);
     const cr_py_input *out = &r->out_tensors[i];
     /* A tensor of i64 has the same bits. */
     cured_cuda_array array = {out->data, 1, index ? CURED_U64 : out->dtype};
     for (int k = 0; k < out->ndim; k++) array.count *= (uint64_t)out->shape[k];
-    const cured_cuda_ask ask = {
-        sizeof ask,
-        &array,
-        1,
-        &op,
-        1,
-        NULL,
-        (void *)r->input.stream}; /* NOLINT: a stream's number is a pointer in CUDA's interface */
-    cured_values *values = NULL;
-    uint64_t most = 0;
     *some = false;
     if (array.count == 0) return CURED_OK;
-    PyThreadState *thread = PyEval_SaveThread();
-    cured_status status = cured_cuda_reduce(&ask, &values, error);
-    PyEval_RestoreThread(thread);
-    if (status == CURED_OK) status = cured_value_uint64(cured_values_get(values, 0), &most);
+    cured_values *values = cr_py_cuda_one(&array, index ? CR_TERM_GREATEST : CR_TERM_NANS, r->input.stream, error);
+    uint64_t most = 0;
+    if (values == NULL) return error->code;
+    const cured_status status = cured_value_uint64(cured_values_get(values, 0), &most);
+    if (status != CURED_OK) *error = (cured_error){CURED_INTERNAL, 0, "out: a count of NaNs is no integer"};
     cured_values_free(values);
     *some = index ? most == UINT64_MAX : most != 0;
     return status;
@@ -119,7 +108,7 @@ bool cr_py_cuda_is_lacking(const cr_py_request *r, const cured_error *error) {
 
 PyObject *cr_py_cuda_to_tensors(cr_py_request *r, const cured_cuda_ask *ask, bool *lacking) {
     void *to[CURED_MAX_OPS];
-    cured_error error = {CURED_INTERNAL, 0, "out: a count of NaNs is no integer"}, late;
+    cured_error error, late;
     const bool waits = lacking != NULL;
     for (size_t i = 0; i < r->op_count; i++) to[i] = (void *)r->out_tensors[i].data; /* NOLINT: out is written */
     if (order(r, false, &error) != CURED_OK) return cr_py_raise(&error), NULL;

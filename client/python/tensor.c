@@ -123,8 +123,8 @@ static bool driver_there(void) {
 bool cr_py_tensor_wait(const cr_py_input *in) {
     const void *data = in->data;
     const uintptr_t number = in->stream;
-    if (!driver_there()) return true;                  /* no driver: no stream; the region's error says the rest */
-    void *context = NULL, *stream = (void *)number;    /* NOLINT: a stream's number is a pointer in CUDA's interface */
+    if (!driver_there()) return true; /* no driver: no stream; the region's error says the rest */
+    void *context = NULL, *stream = cr_py_stream_of(number);
     const bool pushed = number <= PER_THREAD_STREAM && /* a stream of the context that is current; others know theirs */
                         driver.attribute(&context, POINTER_CONTEXT, (unsigned long long)(uintptr_t)data) == 0 &&
                         context != NULL && driver.push(context) == 0;

@@ -27,6 +27,11 @@ PyObject *cr_py_maybe(PyObject *object, const char *name);
 
 /* ---- placed.c, cuda.c ---- */
 
+/* A stream's number is a pointer in CUDA's interface. */
+static inline void *cr_py_stream_of(uintptr_t number) { return (void *)number; } /* NOLINT */
+/* The answer of the op of that term, of an array on a GPU; waits for it without the GIL. NULL with *error. The caller frees it. */
+cured_values *cr_py_cuda_one(const cured_cuda_array *array, cr_term term, uintptr_t stream, cured_error *error);
+
 /* Where a tensor's stream is another than the call's, each waits for the other: the call's before it comes to the tensor, and then, behind,
  * the tensor's. The host does not. data: memory of the device of the call's stream. */
 cured_status cr_py_cuda_order(const cr_py_input *in, uintptr_t stream, const void *data, bool behind,

@@ -125,8 +125,8 @@ class Call:
 def _for_dask(container, keys):
     """Dask's keys beside a Dask array, which _by_dask() takes in their chunks; else None."""
     found = None if dask_array(container) is None else dask_array(keys)
-    if found is None or found.ndim != 1 or found.shape[0] != found.shape[0] or isinstance(found._meta, numpy.ma.MaskedArray):
-        return None
+    if found is None or found.ndim != 1 or math.isnan(found.shape[0]) or isinstance(found._meta, numpy.ma.MaskedArray):
+        return None  # NaN: Dask has not computed how many there are
     return found
 
 

@@ -11,8 +11,7 @@ import numpy
 from . import _cured
 from ._adapt import adapt, is_stored
 from ._arrow import OnGpu, kept
-from ._beside import kept as kept_beside
-from ._bins import whole
+from ._beside import kept as kept_beside, mask_of
 from ._blocks import complete
 from ._chunks import Call
 from ._lists import _cuda_device, check_options, says_nothing
@@ -133,8 +132,7 @@ def _along(array, op, axes, keepdims, where, ddof, options, client):
         options = {**options, "nulls": "skip"}
     if where is not None:
         _cured.count(numpy.ma.getdata(array), where=where)  # raises what is wrong with the mask
-        where, unknown = whole(where, "where")
-        where = where if unknown is None else where & ~unknown
+        where = mask_of(where)
         missing = numpy.ma.getmaskarray(array) | ~numpy.broadcast_to(where, array.shape)
         array = numpy.ma.masked_array(numpy.ma.getdata(array), missing)
     stay = [k for k in range(array.ndim) if k not in axes]

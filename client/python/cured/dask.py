@@ -269,11 +269,12 @@ def _finish_cells(state, ops, indices, options, empty, shape, types):
     made = {}
     for op in ops:
         try:
-            if op in indices:
-                found = [finish_state((None, cells.get((group, column), {})), [op], [op], {})[op]
-                         for group in range(shape[0] if count else 0) for column in range(count)]
+            if not count:
+                found = []
+            elif op in indices:
+                found = [finish_state((None, cells.get((group, column), {})), [op], [op], {})[op] for group in range(shape[0]) for column in range(count)]
             else:
-                found = answers[op] if count else []
+                found = answers[op]
             made[op] = numpy.asarray(found, types[op]).reshape(shape)
         except (ValueError, OverflowError) as error:
             said = str(error)  # which names a number among the answers of these columns
