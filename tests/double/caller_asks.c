@@ -306,3 +306,18 @@ void asks_do(asks_kind kind, int device, int turn, void *stream) {
     cr_double_run(0); /* lets the graph's end come */
     forget();
 }
+
+void asks_begin(int devices, cudaStream_t *stream) {
+    cr_double_seed(0);
+    while (devices-- > 0) {
+        cudaSetDevice(devices);
+        asks_open(devices);
+    }
+    ck_assert_int_eq(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), 0);
+}
+
+cr_double_counts asks_counts(void) {
+    cr_double_counts counts;
+    cr_double_count(&counts);
+    return counts;
+}

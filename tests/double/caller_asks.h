@@ -47,6 +47,10 @@ extern const char *asks_fault;
 bool asks_to_device(asks_kind kind);
 /* Makes arrays on the current device; the answers of turn 0 and 1 differ. Once for a device. */
 void asks_open(int device);
+/* Before a test: arrays on so many devices, of which the first is current, and a stream there that waits for no other. */
+void asks_begin(int devices, cudaStream_t *stream);
+/* What the double has counted so far. */
+cr_double_counts asks_counts(void);
 /* The call alone; what it found is kept for asks_check(). For ASK_GRAPH… the stream is to be captured. */
 cured_status asks_call(asks_kind kind, int device, int turn, void *stream, cured_error *error);
 /* Whether the last call, which has succeeded, found the right answers. For those in device memory the stream must have come so far. */

@@ -10,20 +10,7 @@ enum { SLOTS = 32, N = 1000 };
 static cured_error error;
 static cudaStream_t stream;
 
-static void setup(void) {
-    cr_double_seed(0);
-    cudaSetDevice(1);
-    asks_open(1);
-    cudaSetDevice(0);
-    asks_open(0);
-    ck_assert_int_eq(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), 0);
-}
-
-static cr_double_counts count(void) {
-    cr_double_counts counts;
-    cr_double_count(&counts);
-    return counts;
-}
+static void setup(void) { asks_begin(2, &stream); }
 
 static void *function(const char *name) {
     void *found = NULL;
@@ -45,10 +32,10 @@ START_TEST(calls_stay_in_their_stream) {
     cudaStream_t streams[] = {stream, NULL, cudaStreamPerThread};
     for (int s = 0; s < 3; s++) {
         for (int turn = 0; turn < 2; turn++) { /* the first makes the workspace */
-            const cr_double_counts before = count();
+            const cr_double_counts before = asks_counts();
             const uint64_t own = cr_double_enqueued_in(streams[s]);
             ck_assert_int_eq(asks_call(kind, 0, turn, streams[s], &error), CURED_OK);
-            const cr_double_counts after = count();
+            const cr_double_counts after = asks_counts();
             ck_assert_uint_eq(after.device_syncs, before.device_syncs);
             ck_assert_uint_eq(after.stream_syncs, before.stream_syncs);
             ck_assert_uint_eq(after.event_syncs, before.event_syncs);
@@ -78,9 +65,9 @@ START_TEST(events_are_waited_for) {
         ck_assert_int_eq(cudaMemset(data, 0, sizeof ones), 0);
         ck_assert_int_eq(cr_double_slow_write(writer, data, ones, sizeof ones), 0);
         ck_assert_int_eq(cudaEventRecord(event, writer), 0);
-        const cr_double_counts before = count();
+        const cr_double_counts before = asks_counts();
         ck_assert_int_eq(cured_cuda_wait(data, event, stream, here != 0, &error), CURED_OK);
-        const cr_double_counts after = count();
+        const cr_double_counts after = asks_counts();
         ck_assert_uint_eq(after.event_syncs - before.event_syncs, (uint64_t)here);
         ck_assert_uint_eq(after.stream_syncs + after.device_syncs, before.stream_syncs + before.device_syncs);
         ck_assert_uint_eq(cr_double_pending_in(writer) == 0, here != 0);
@@ -152,22 +139,22 @@ END_TEST
 START_TEST(streams_in_turn_share_workspaces) {
     enum { STREAMS = 200, KEPT = 64 };
     cudaStream_t streams[STREAMS];
-    const cr_double_counts before = count();
+    const cr_double_counts before = asks_counts();
     uint64_t blocks = 0;
     for (int i = 0; i < STREAMS; i++) {
         ck_assert_int_eq(cudaStreamCreate(&streams[i]), 0);
         asks_do(i % 2 ? ASK_LIST : ASK_REDUCE, 0, i % 3 == 0, streams[i]);
-        if (i == KEPT * 2) blocks = count().live_blocks;
-        if (i > KEPT * 2) ck_assert_uint_le(count().live_blocks, blocks + KEPT * 2);
+        if (i == KEPT * 2) blocks = asks_counts().live_blocks;
+        if (i > KEPT * 2) ck_assert_uint_le(asks_counts().live_blocks, blocks + KEPT * 2);
         if (i % 5 == 0) cudaStreamDestroy(streams[i]);
     }
-    ck_assert_uint_eq(count().device_syncs, before.device_syncs);
+    ck_assert_uint_eq(asks_counts().device_syncs, before.device_syncs);
     cured_cuda_trim();
-    ck_assert_uint_eq(count().live_blocks, before.live_blocks);
-    ck_assert_uint_eq(count().events, before.events);
+    ck_assert_uint_eq(asks_counts().live_blocks, before.live_blocks);
+    ck_assert_uint_eq(asks_counts().events, before.events);
     asks_do(ASK_ROWS, 0, 0, streams[1]);
     cured_cuda_trim();
-    ck_assert_uint_eq(count().live_blocks, before.live_blocks);
+    ck_assert_uint_eq(asks_counts().live_blocks, before.live_blocks);
 }
 END_TEST
 
@@ -206,7 +193,7 @@ START_TEST(busy_streams_have_their_own) {
     cured_cuda_call *calls[STREAMS];
     float *arrays[STREAMS];
     for (int i = 0; i < STREAMS; i++) arrays[i] = numbers(i);
-    const cr_double_counts before = count();
+    const cr_double_counts before = asks_counts();
     for (int i = 0; i < STREAMS; i++) {
         ck_assert_int_eq(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking), 0);
         ck_assert_int_eq(start(arrays[i], streams[i], &calls[i]), CURED_OK);
@@ -214,8 +201,8 @@ START_TEST(busy_streams_have_their_own) {
     cured_cuda_trim(); /* of what is under way nothing goes */
     for (int i = 0; i < STREAMS; i++) finish(calls[(i * 37) % STREAMS], (i * 37) % STREAMS);
     cured_cuda_trim();
-    ck_assert_uint_eq(count().live_blocks, before.live_blocks);
-    ck_assert_uint_eq(count().late_writes, 0);
+    ck_assert_uint_eq(asks_counts().live_blocks, before.live_blocks);
+    ck_assert_uint_eq(asks_counts().late_writes, 0);
 }
 END_TEST
 
@@ -226,10 +213,10 @@ START_TEST(so_many_calls_may_be_started) {
     cr_double_seed((uint64_t)_i);
     for (int turn = 0; turn < 3; turn++) {
         for (int i = 0; i < SLOTS; i++) ck_assert_int_eq(start(arrays[i], stream, &calls[i]), CURED_OK);
-        const uint64_t ran = count().ran;
+        const uint64_t ran = asks_counts().ran;
         for (int k = 0; k < 3; k++) ck_assert_int_eq(start(arrays[0], stream, &more), CURED_RESOURCE_EXHAUSTED);
         ck_assert(more == NULL && says("32") && says("finish one"));
-        ck_assert_uint_eq(count().ran, ran); /* nobody waited to say so */
+        ck_assert_uint_eq(asks_counts().ran, ran); /* nobody waited to say so */
         for (int i = 0; i < SLOTS; i++) {
             const int k = (i * 13 + turn) % SLOTS;
             if (i % 3 == 0)
@@ -279,7 +266,7 @@ START_TEST(lists_grow_without_a_wait) {
     enum { MOST = 5000 };
     static cured_cuda_array arrays[MOST];
     float *data = numbers(3);
-    const cr_double_counts before = count();
+    const cr_double_counts before = asks_counts();
     for (size_t many = 300; many < MOST; many *= 2) {
         cured_values *values;
         double sum;
@@ -292,9 +279,9 @@ START_TEST(lists_grow_without_a_wait) {
         ck_assert_double_eq(sum, 6.0 * (double)many);
         cured_values_free(values);
     }
-    ck_assert_uint_eq(count().device_syncs, before.device_syncs);
+    ck_assert_uint_eq(asks_counts().device_syncs, before.device_syncs);
     cured_cuda_trim();
-    ck_assert_uint_eq(count().live_blocks, before.live_blocks);
+    ck_assert_uint_eq(asks_counts().live_blocks, before.live_blocks);
 }
 END_TEST
 
@@ -305,14 +292,14 @@ START_TEST(after_a_reset_calls_begin_anew) {
         asks_do((asks_kind)kind, 0, 0, stream); /* graphs' memory is given back, too */
     ck_assert_int_eq(cr_double_reset(), 0);
     asks_open(0);
-    const cr_double_counts before = count();
+    const cr_double_counts before = asks_counts();
     ck_assert_int_eq(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), 0);
     for (int kind = 0; kind < ASK_KINDS; kind++) asks_do((asks_kind)kind, 0, 1, stream);
-    ck_assert_uint_eq(count().stale, before.stale);
+    ck_assert_uint_eq(asks_counts().stale, before.stale);
     cr_double_run(SIZE_MAX);
     cured_cuda_trim();
-    ck_assert_uint_eq(count().live_blocks, before.live_blocks);
-    ck_assert_uint_eq(count().late_writes, 0);
+    ck_assert_uint_eq(asks_counts().live_blocks, before.live_blocks);
+    ck_assert_uint_eq(asks_counts().late_writes, 0);
 }
 END_TEST
 
@@ -328,10 +315,10 @@ START_TEST(a_reset_ends_what_is_under_way) {
         ck_assert(values == NULL && says("reset"));
         if (i == 0) asks_open(0); /* the second is finished when there is a context again */
     }
-    ck_assert_uint_eq(count().late_writes, 0);
+    ck_assert_uint_eq(asks_counts().late_writes, 0);
     ck_assert_int_eq(cudaStreamCreate(&stream), 0);
     asks_do(ASK_REDUCE, 0, 1, stream);
-    ck_assert_uint_eq(count().late_writes, 0);
+    ck_assert_uint_eq(asks_counts().late_writes, 0);
 }
 END_TEST
 
@@ -346,7 +333,7 @@ START_TEST(a_graph_is_replayed_between_calls) {
     const cured_op op = CURED_OP_SUM;
     const cured_cuda_array one = {data, N, CURED_F32};
     const cured_cuda_ask ask = {sizeof ask, &one, 1, &op, 1, NULL, stream};
-    const cr_double_counts before = count();
+    const cr_double_counts before = asks_counts();
     ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), 0);
     for (int k = 0; k < 2; k++)
         ck_assert_int_eq(cured_cuda_enqueue(&ask, (void *const[]){to + k}, NULL, &error), CURED_OK);
@@ -367,8 +354,8 @@ START_TEST(a_graph_is_replayed_between_calls) {
     cudaGraphExecDestroy(made);
     cr_double_run(SIZE_MAX);
     cured_cuda_trim();
-    ck_assert_uint_eq(count().live_blocks, before.live_blocks);
-    ck_assert_uint_eq(count().user_objects, 0);
+    ck_assert_uint_eq(asks_counts().live_blocks, before.live_blocks);
+    ck_assert_uint_eq(asks_counts().user_objects, 0);
 }
 END_TEST
 
@@ -379,8 +366,8 @@ START_TEST(captured_calls_free_graphs_of_before) {
     for (int turn = 0; turn < 6; turn++) {
         asks_do(kind, 0, turn % 2, stream);
         cr_double_run(SIZE_MAX);
-        if (turn > 0) ck_assert_uint_eq(count().live_blocks, blocks);
-        blocks = count().live_blocks;
+        if (turn > 0) ck_assert_uint_eq(asks_counts().live_blocks, blocks);
+        blocks = asks_counts().live_blocks;
     }
 }
 END_TEST

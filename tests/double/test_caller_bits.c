@@ -8,18 +8,7 @@
 static cured_error error;
 static cudaStream_t stream;
 
-static void setup(void) {
-    cr_double_seed(0);
-    cudaSetDevice(0);
-    asks_open(0);
-    ck_assert_int_eq(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), 0);
-}
-
-static cr_double_counts count(void) {
-    cr_double_counts counts;
-    cr_double_count(&counts);
-    return counts;
-}
+static void setup(void) { asks_begin(1, &stream); }
 
 static bool says(const char *word) { return strstr(error.text, word) != NULL; }
 
@@ -35,9 +24,10 @@ START_TEST(bits_become_bytes) {
     const uint64_t before = cr_double_device_bytes();
     for (uint64_t first = 0; first < 18; first++) {
         const uint64_t bits = MOST - 13 * first;
-        const cr_double_counts waits = count();
+        const cr_double_counts waits = asks_counts();
         ck_assert_int_eq(cured_cuda_bits(data, first, bits, stream, &bytes, &error), CURED_OK);
-        ck_assert_uint_eq(count().stream_syncs + count().device_syncs, waits.stream_syncs + waits.device_syncs);
+        ck_assert_uint_eq(asks_counts().stream_syncs + asks_counts().device_syncs,
+                          waits.stream_syncs + waits.device_syncs);
         ck_assert_int_eq(cudaMemcpyAsync(seen, bytes, bits, cudaMemcpyDeviceToHost, stream), 0);
         cured_cuda_bits_free(bytes, stream);
         ck_assert_int_eq(cudaStreamSynchronize(stream), 0);
@@ -78,7 +68,7 @@ START_TEST(bits_are_given_back_in_a_capture) {
     ck_assert_int_eq(cudaDeviceSynchronize(), 0);
     const uint64_t before = cr_double_device_bytes();
     for (int i = 0; i < 2; i++) {
-        const uint64_t stale = count().stale;
+        const uint64_t stale = asks_counts().stale;
         ck_assert_int_eq(cured_cuda_bits(data, 0, 48, streams[i], &bytes, &error), CURED_OK);
         ck_assert_int_eq(cudaStreamBeginCapture(captured[i], cudaStreamCaptureModeGlobal), 0);
         cured_cuda_bits_free(bytes, streams[i]);
@@ -90,7 +80,7 @@ START_TEST(bits_are_given_back_in_a_capture) {
         cured_cuda_bits_free(more, streams[i]);
         ck_assert_int_eq(cudaDeviceSynchronize(), 0);
         ck_assert_uint_eq(cr_double_device_bytes(), before);
-        ck_assert_uint_eq(count().stale, stale);
+        ck_assert_uint_eq(asks_counts().stale, stale);
     }
     cudaStreamDestroy(blocking);
     cudaFree(data);

@@ -6,20 +6,7 @@
 static cured_error error;
 static cudaStream_t stream;
 
-static void setup(void) {
-    cr_double_seed(0);
-    cudaSetDevice(1);
-    asks_open(1);
-    cudaSetDevice(0);
-    asks_open(0);
-    ck_assert_int_eq(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), 0);
-}
-
-static cr_double_counts count(void) {
-    cr_double_counts counts;
-    cr_double_count(&counts);
-    return counts;
-}
+static void setup(void) { asks_begin(2, &stream); }
 
 static CUcontext current(void) {
     CUcontext found = NULL;
@@ -78,13 +65,13 @@ START_TEST(the_legacy_stream_is_asked_when_it_matters) {
     static const asks_kind kinds[] = {ASK_SUM, ASK_SUMS, ASK_BORDERS, ASK_LARGEST};
     const asks_kind kind = kinds[_i];
     cured_cuda_trim();
-    const cr_double_counts before = count();
+    const cr_double_counts before = asks_counts();
     ck_assert_int_eq(asks_call(kind, 0, 1, _i % 2 ? cudaStreamLegacy : NULL, &error), CURED_OK);
     cured_cuda_trim(); /* its work has not even begun */
-    ck_assert_uint_gt(count().live_blocks, before.live_blocks);
+    ck_assert_uint_gt(asks_counts().live_blocks, before.live_blocks);
     cudaSetDevice(1); /* whose legacy stream is another one */
     cured_cuda_trim();
-    ck_assert_uint_gt(count().live_blocks, before.live_blocks);
+    ck_assert_uint_gt(asks_counts().live_blocks, before.live_blocks);
     cudaSetDevice(0);
     cudaStreamSynchronize(NULL);
     ck_assert(asks_right(kind, 0, 1));
@@ -92,8 +79,8 @@ START_TEST(the_legacy_stream_is_asked_when_it_matters) {
     const CUcontext now = current();
     cured_cuda_trim();
     ck_assert_ptr_eq(current(), now);
-    ck_assert_uint_eq(count().live_blocks, before.live_blocks);
-    ck_assert_uint_eq(count().late_writes, 0);
+    ck_assert_uint_eq(asks_counts().live_blocks, before.live_blocks);
+    ck_assert_uint_eq(asks_counts().late_writes, 0);
 }
 END_TEST
 
@@ -137,7 +124,7 @@ START_TEST(lists_follow_lists) {
     for (int turn = 0; turn < LISTS; turn++)
         ck_assert_msg(sums[turn] == (double)(lengths[turn] * ((size_t)turn + 1)), "list %d: %g", turn, sums[turn]);
     cured_cuda_trim();
-    ck_assert_uint_eq(count().late_writes, 0);
+    ck_assert_uint_eq(asks_counts().late_writes, 0);
 }
 END_TEST
 

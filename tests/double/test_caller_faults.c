@@ -46,12 +46,6 @@ static void setup(void) {
     tried = 0;
 }
 
-static cr_double_counts count(void) {
-    cr_double_counts counts;
-    cr_double_count(&counts);
-    return counts;
-}
-
 /* Gives the call on the stream, in a capture that ends well or not. */
 static cured_status call(asks_kind kind, cudaStream_t stream, const char *name, unsigned nth, cudaError_t code,
                          cured_error *error) {
@@ -80,7 +74,7 @@ static void check_call(asks_kind kind, bool first, const char *name, unsigned nt
     cured_error error = {.text = ""};
     cr_double_run(SIZE_MAX); /* a graph's end, too */
     cured_cuda_trim();
-    const cr_double_counts before = count();
+    const cr_double_counts before = asks_counts();
     ck_assert_int_eq(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), 0);
     asks_fault = "none";
     if (!first) asks_do(kind, 0, 0, stream);
@@ -96,7 +90,7 @@ static void check_call(asks_kind kind, bool first, const char *name, unsigned nt
     cudaStreamDestroy(stream);
     cr_double_run(SIZE_MAX);
     cured_cuda_trim();
-    const cr_double_counts after = count();
+    const cr_double_counts after = asks_counts();
     ck_assert_msg(after.late_writes == before.late_writes, "%s: late write with %s %u", asks_names[kind], name, nth);
     ck_assert_msg(after.stale == before.stale, "%s: stale handle with %s %u", asks_names[kind], name, nth);
     /* What a free that failed has left is no leak of this library's; and without its number a context counts as lost. */
@@ -146,7 +140,7 @@ START_TEST(memory_may_be_exhausted) {
     cured_error error = {.text = ""};
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     cured_cuda_trim();
-    const cr_double_counts before = count();
+    const cr_double_counts before = asks_counts();
     for (uint64_t more = 0; more < (uint64_t)64 << 20; more = more * 4 + 4096) {
         cr_double_memory(before.live_bytes + more);
         const cured_status status = call((asks_kind)_i, stream, NULL, 0, cudaSuccess, &error);
@@ -159,7 +153,7 @@ START_TEST(memory_may_be_exhausted) {
     asks_do((asks_kind)_i, 0, 0, stream);
     cr_double_run(SIZE_MAX);
     cured_cuda_trim();
-    ck_assert_uint_eq(count().live_blocks, before.live_blocks);
+    ck_assert_uint_eq(asks_counts().live_blocks, before.live_blocks);
 }
 END_TEST
 

@@ -196,16 +196,21 @@ START_TEST(a_step_is_short) {
 }
 END_TEST
 
-/* A copy is made while it grows: both are at most what so many elements make, and the room for one share. */
-START_TEST(grows_no_further_than_is_said) {
-    static const double elements[] = {-1.7976931348623157e308, 1e150, 1e-10,
-                                      5e-324}; /* of all digits that a state has */
-    const uint64_t slack = CELL + CR_SERIAL_MAX_BYTES;
+/* Of all digits that a state has. */
+static cr_share *make_large_share(void) {
+    static const double elements[] = {-1.7976931348623157e308, 1e150, 1e-10, 5e-324};
     cr_share *share = malloc(sizeof *share);
     cr_partial p;
     cr_partial_init(&p, CR_F64, CR_FAM_SUM | CR_FAM_SUMSQ);
     cr_cpu_fold(&p, elements, sizeof elements / sizeof elements[0], 0);
     ck_assert_int_eq(cr_share_make(share, &p, CR_UNPLACED, &error), CR_OK);
+    return share;
+}
+
+/* A copy is made while it grows: both are at most what so many elements make, and the room for one share. */
+START_TEST(grows_no_further_than_is_said) {
+    const uint64_t slack = CELL + CR_SERIAL_MAX_BYTES;
+    cr_share *share = make_large_share();
     for (uint64_t cells = 1; cells < 8000; cells = cells * 3 / 2 + 1) {
         const cr_keyed of = {CR_F64, CR_FAM_SUM | CR_FAM_SUMSQ, cells, 1, 0};
         const uint64_t most = cr_keyed_most(&of, cells);
@@ -224,13 +229,8 @@ END_TEST
 
 /* The same of a merge, of as many cells as its parts have. */
 START_TEST(merges_grow_no_further) {
-    static const double elements[] = {-1.7976931348623157e308, 1e150, 1e-10, 5e-324};
     const uint64_t slack = CELL + CR_SERIAL_MAX_BYTES;
-    cr_share *share = malloc(sizeof *share);
-    cr_partial p;
-    cr_partial_init(&p, CR_F64, CR_FAM_SUM | CR_FAM_SUMSQ);
-    cr_cpu_fold(&p, elements, sizeof elements / sizeof elements[0], 0);
-    ck_assert_int_eq(cr_share_make(share, &p, CR_UNPLACED, &error), CR_OK);
+    cr_share *share = make_large_share();
     for (uint64_t cells = 1; cells < 8000; cells = cells * 3 / 2 + 1) {
         const cr_keyed of = {CR_F64, CR_FAM_SUM | CR_FAM_SUMSQ, 4 * cells, 1, 0};
         cr_keyed_bytes parts[2];

@@ -98,19 +98,24 @@ START_TEST(an_answer_waits_until_the_mask_is_back) {
 }
 END_TEST
 
+/* Cancelled, or with its client. */
+static void end_call(client *c, bool leaves) {
+    if (leaves) {
+        free_client(c);
+        while (metric_now(CR_M_calls)) turn();
+        return;
+    }
+    queue_frame(c, CR_FRAME_CANCEL, 0, 1, NULL, 0);
+    finish(c, 1);
+    ck_assert_uint_eq(c->status[1], CR_CANCELLED);
+}
+
 /* The call ends while the mask of its job waits to be given back: cancelled (_i 0), or with its client. */
 START_TEST(who_ends_meanwhile_holds_it_until_then) {
     client *c = new_client();
     stop_files();
     fold_all(c);
-    if (_i) {
-        free_client(c);
-        while (metric_now(CR_M_calls)) turn();
-    } else {
-        queue_frame(c, CR_FRAME_CANCEL, 0, 1, NULL, 0);
-        finish(c, 1);
-        ck_assert_uint_eq(c->status[1], CR_CANCELLED);
-    }
+    end_call(c, _i);
     ck_assert_uint_eq(held(), N);
     go();
     wait_until_back();
@@ -158,14 +163,7 @@ START_TEST(partials_are_held_until_they_are_back) {
     begin_merge(c, _i & 1);
     while (held() < N || c->out_off < c->out_len) step(c, SIZE_MAX, SIZE_MAX);
     const uint64_t before = held();
-    if (_i & 2) {
-        free_client(c);
-        while (metric_now(CR_M_calls)) turn();
-    } else {
-        queue_frame(c, CR_FRAME_CANCEL, 0, 1, NULL, 0);
-        finish(c, 1);
-        ck_assert_uint_eq(c->status[1], CR_CANCELLED);
-    }
+    end_call(c, _i & 2);
     ck_assert_uint_eq(held(), before);
     ck_assert_uint_eq(freed(), 0);
     go();
