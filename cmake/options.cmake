@@ -64,12 +64,12 @@ if(CURED_STATIC_DEPS)
   add_link_options(-Wl,--build-id=none)
 endif()
 
-# Nobody debugs, counts lines of or sanitizes a program whose functions were taken apart; how clang's would be linked was not tried.
-set(lto ON)
-if(CURED_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug" OR NOT CMAKE_C_COMPILER_ID STREQUAL "GNU")
-  set(lto OFF)
+# How clang's objects would be linked was not tried.
+set(gcc OFF)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  set(gcc ON)
 endif()
-option(CURED_LTO "Optimise the daemon as one program when it is linked, if what links it can" ${lto})
+option(CURED_LTO "Optimise the daemon as one program when it is linked, if what links it can" ${gcc})
 
 find_program(CURED_CCACHE ccache)
 if(CURED_CCACHE)

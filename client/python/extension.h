@@ -139,7 +139,7 @@ typedef struct cr_py_input {
     bool has_view, has_mask_view;
     bool is_masked; /* elements may be left out: of a masked array, even where it has no mask, and with where= */
     bool
-        is_lent; /* CUDA: it or its mask: the producer may free it when the call has returned, so the call waits for its answers */
+        is_lent; /* CUDA: the producer of it, or of its mask, may free it when the call has returned, which waits so long */
     Py_ssize_t shape[CR_PY_MAX_DIMS], strides[CR_PY_MAX_DIMS];
 } cr_py_input;
 

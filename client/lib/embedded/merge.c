@@ -95,6 +95,11 @@ static cr_status begin_keyed(cr_local_merge *m, cr_error *error) {
     return cr_keyed_merger_new(m->parts, m->count, &m->merger, error);
 }
 
+/* Of an op's answers in `slice`; their statuses lie behind. */
+static size_t slice_bytes(const cured_call *call, uint32_t op) {
+    return (cr_cl_array_size(call->array, op) * SLICE_ANSWERS / ALIGNMENT + 1) * ALIGNMENT;
+}
+
 /* All parts are one. */
 static cr_status end_merging(cr_local_merge *m, bool *more, cr_error *error) {
     cured_call *call = m->call;
@@ -112,8 +117,7 @@ static cr_status end_merging(cr_local_merge *m, bool *more, cr_error *error) {
     const cr_ask ask = cr_local_ask(call);
     void *out[CR_AXIS_PLACES];
     size_t bytes = 0;
-    for (uint32_t k = 0; k < ask.op_count; k++)
-        bytes += (cr_cl_array_size(call->array, k) * SLICE_ANSWERS / ALIGNMENT + 1) * ALIGNMENT + SLICE_ANSWERS;
+    for (uint32_t k = 0; k < ask.op_count; k++) bytes += slice_bytes(call, k) + SLICE_ANSWERS;
     if (!cr_cl_array_places(call->array, out)) {
         m->slice = malloc(bytes);
         if (m->slice == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for answers");
@@ -148,15 +152,14 @@ static cr_status finish_keyed(cr_local_merge *m, bool *more, cr_error *error) {
     const bool some = cr_cl_array_wants_statuses(call->array);
     if (m->slice == NULL) cr_cl_array_places(call->array, out);
     for (uint32_t k = 0; k < op_count; k++) {
-        const size_t size = cr_cl_array_size(call->array, k);
         if (m->slice != NULL) {
             out[k] = at;
-            at += (size * SLICE_ANSWERS / ALIGNMENT + 1) * ALIGNMENT;
+            at += slice_bytes(call, k);
             statuses[k] = at;
             at += SLICE_ANSWERS;
         } else {
             if (some) statuses[k] = (uint8_t *)out[op_count + k] + m->answered;
-            out[k] = (uint8_t *)out[k] + m->answered * size;
+            out[k] = (uint8_t *)out[k] + m->answered * cr_cl_array_size(call->array, k);
         }
     }
     const cr_status status = cr_keyed_finish_next(m->finisher, now, out, some ? statuses : NULL, error);

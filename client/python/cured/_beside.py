@@ -49,7 +49,7 @@ def gathered(arguments):
         return array
     if name in MISSES:
         raise ValueError(MISSES[name])
-    if array.dtype != bool:  # whoever takes it says so
+    if array.dtype != bool:  # the extension refuses such a mask
         return array
     return array & ~missing
 

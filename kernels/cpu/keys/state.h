@@ -25,15 +25,14 @@ typedef struct cr_key_sum {
     cr_sum_at at;
     unsigned limbs;
     int grid;
-    int64_t *digits; /* [cell][levels], the highest first */
-    unsigned levels; /* 1, 2 or 4; 0: by powers */
-    int step, top;   /* top: the power of two of digit 0's unit */
-    bool
-        by_powers; /* it has no digits: each element, or pair, goes to the limbs (kernels/cpu/family/power.h, pair.h) */
-    bool placed;   /* top is chosen; of integers always */
-    uint64_t adds; /* elements since the digits were looked at */
-    uint64_t since;              /* elements since the place was chosen, */
-    uint64_t misfits;            /* and those of them that did not fit */
+    int64_t *digits;  /* [cell][levels], the highest first */
+    unsigned levels;  /* 1, 2 or 4; 0: by powers */
+    int step, top;    /* top: the power of two of digit 0's unit */
+    bool by_powers;   /* no digits: elements, or pairs, go to the limbs (kernels/cpu/family/power.h, pair.h) */
+    bool placed;      /* top is chosen; of integers always */
+    uint64_t adds;    /* elements since the digits were looked at */
+    uint64_t since;   /* elements since the place was chosen, */
+    uint64_t misfits; /* and those of them that did not fit */
     int64_t *limb[CR_SUM_LIMBS]; /* [cell]; NULL: zeros */
     bool limbed;                 /* some are live */
     uint32_t pending;            /* raw additions to limbs since their last carry pass */
