@@ -31,9 +31,10 @@ JOB = keys({"name": TEXT, "runs-on": {"enum": ["ubuntu-22.04", "ubuntu-24.04"]},
             "timeout-minutes": {"type": "integer", "minimum": 1, "maximum": 360},
             "container": keys({"image": TEXT, "options": TEXT, "env": SCALARS}, "image"),
             "steps": {"type": "array", "minItems": 1, "items": STEP}}, "runs-on", "steps", "timeout-minutes")
+TIMES = {"type": "array", "minItems": 1, "items": keys({"cron": {"type": "string", "pattern": r"^(\S+ ){4}\S+$"}}, "cron")}
 FILTER = {"type": ["object", "null"], "additionalProperties": False,
           "properties": {"branches": {"type": "array", "minItems": 1, "items": TEXT}}}
-SCHEMA = keys({"name": TEXT, "on": keys({"push": FILTER, "pull_request": FILTER, "workflow_dispatch": {"type": "null"}}),
+SCHEMA = keys({"name": TEXT, "on": keys({"push": FILTER, "pull_request": FILTER, "workflow_dispatch": {"type": "null"}, "schedule": TIMES}),
                "permissions": keys({"contents": {"enum": ["read", "none"]}}, "contents"),
                "concurrency": keys({"group": TEXT, "cancel-in-progress": {"type": "boolean"}}, "group"),
                "jobs": {"type": "object", "minProperties": 1, "additionalProperties": False, "patternProperties": {NAME: JOB}}},
@@ -64,6 +65,7 @@ def sees_faults(good):
         return faults(flow)
     changes = [lambda flow, job, steps: flow.pop("on"),
                lambda flow, job, steps: flow["on"].update(pul_request=None),
+               lambda flow, job, steps: flow["on"].update(schedule=[{"cron": "every week"}]),
                lambda flow, job, steps: flow["permissions"].update(contents="write"),
                lambda flow, job, steps: job.update({"runs_on": job.pop("runs-on")}),
                lambda flow, job, steps: job.update({"timeout-minutes": "two hours"}),
@@ -81,6 +83,7 @@ def main():
     assert sees_faults(flow), "a fault that was made is not seen"
     (job,) = flow["jobs"].values()
     assert [step["run"] for step in job["steps"] if ".ci/run" in step.get("run", "")] == ["bash .ci/run"], "it runs .ci/run once"
+    assert "github.event_name == 'schedule'" in job["env"]["CURED_TEST_SEED"], "the weekly run alone draws other cases"
     assert "codename=bookworm" in read("scripts", "bare-root") and job["container"]["image"] == "debian:12", "it is the bare root's Debian"
     (checkout,) = [step for step in job["steps"] if step.get("uses", "").startswith("actions/checkout@")]
     assert checkout["with"] == {"fetch-depth": 0}, "tests look at old commits"

@@ -20,7 +20,7 @@ enum { CHECK_SPARSE = 6 };
 enum { CHECK_SPARSE = 1 };
 #endif
 
-/* What draws random cases: CURED_TEST_SEED, which differs from commit to commit, or without it a number of the test's own. */
+/* What draws random cases: CURED_TEST_SEED, or without it a number of the test's own. */
 static inline unsigned long check_seed(unsigned long without) {
     const char *seed = getenv("CURED_TEST_SEED");
     return seed ? strtoul(seed, NULL, 10) : without;
