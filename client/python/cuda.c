@@ -100,18 +100,38 @@ static PyObject *run_counts(const cr_py_request *r, const cured_cuda_ask *ask) {
     return failed(&error);
 }
 
+/* Answers that all have values go to tensors, and nothing waits. */
+static PyObject *enqueue(cr_py_request *r, const cured_cuda_ask *ask) {
+    cured_error error;
+    PyObject *values[CURED_MAX_OPS];
+    if (cr_py_cuda_to_tensors(r, ask, 0, false, &error) != CURED_OK) return failed(&error);
+    if (r->single) return cr_py_out_item(r, 0);
+    for (size_t i = 0; i < r->op_count; i++) values[i] = cr_py_out_item(r, i);
+    return cr_py_answer_result(r, values);
+}
+
 static PyObject *run_whole(cr_py_request *r, const cured_cuda_ask *ask) {
     if (r->out != NULL && cr_py_cuda_may_place(r)) {
         if (!cr_py_out_places(r, 0, NULL)) return NULL;
-        if (r->out_tensors != NULL) return cr_py_cuda_to_tensors(r, ask, NULL);
+        if (r->out_tensors != NULL) return enqueue(r, ask);
         cr_py_out_release(r); /* host memory: by a copy, as any value */
     }
     return run_values(r, ask);
 }
 
-/* One op of an ask, with what it takes of the options: who asks for several gives each its own. Without the GIL. */
-static cured_status reduce_alone(const cr_py_request *r, const cured_cuda_ask *ask, cured_op op, void **values,
-                                 cured_error *error) {
+/* Answers of the ask's ops, which are the request's from number `first` on: to its tensors, or to host memory. */
+static cured_status answer(const cr_py_request *r, const cured_cuda_ask *ask, size_t first, void *const *values,
+                           cured_error *error) {
+    if (r->out_tensors != NULL) return cr_py_cuda_to_tensors(r, ask, first, true, error);
+    PyThreadState *thread = PyEval_SaveThread();
+    const cured_status status = cured_cuda_reduce_axis(ask, values, error);
+    PyEval_RestoreThread(thread);
+    return status;
+}
+
+/* One op of an ask, with what it takes of the options: who asks for several gives each its own. */
+static cured_status answer_alone(const cr_py_request *r, const cured_cuda_ask *ask, size_t i, cured_op op,
+                                 void **values, cured_error *error) {
     const cr_finish_opts all = cr_py_finish_of(r);
     const cr_finish_opts share = cr_finish_share((cr_op)op, (cr_dtype)r->input.dtype, &all, NULL);
     cured_options options = *ask->options;
@@ -122,22 +142,22 @@ static cured_status reduce_alone(const cr_py_request *r, const cured_cuda_ask *a
     one.options = &options;
     one.ops = &op;
     one.op_count = 1;
-    PyThreadState *thread = PyEval_SaveThread();
-    const cured_status status = cured_cuda_reduce_axis(&one, values, error);
-    PyEval_RestoreThread(thread);
-    return status;
+    return answer(r, &one, i, values, error);
 }
 
-/* The answers that tell where there are only NaNs: an op's own; those of min for a range, which is a NaN of infinities, too. To be freed
- * unless they are the op's own; NULL with an exception. */
+/* The answers that tell where there are only NaNs: an op's own; those of min for a range, which is a NaN of infinities, too, and goes to no
+ * tensor then. To be freed unless they are the op's own in host memory; NULL with an exception. */
 static void *telling(const cr_py_request *r, const cured_cuda_ask *ask, size_t i, uint64_t count, cr_op *op) {
     const cured_op least = (cured_op)cr_op_of_term(CR_TERM_LEAST);
+    const bool placed = r->out_tensors != NULL;
     cured_error error;
-    if (cr_op_term((cr_op)r->ops[i]) != CR_TERM_RANGE) return r->pointers[i];
-    void *values = PyMem_Calloc(count + 1, cr_dtype_size((cr_dtype)r->input.dtype));
+    if (!placed && cr_op_term((cr_op)r->ops[i]) != CR_TERM_RANGE) return r->pointers[i];
+    void *values = PyMem_Calloc(count + 1, sizeof(uint64_t));
     if (values == NULL) return PyErr_NoMemory();
-    *op = (cr_op)least;
-    if (reduce_alone(r, ask, least, &values, &error) == CURED_OK) return values;
+    if (!placed) *op = (cr_op)least;
+    const cured_status status =
+        placed ? cr_py_cuda_fetch(r, i, values, &error) : answer_alone(r, ask, i, least, &values, &error);
+    if (status == CURED_OK) return values;
     PyMem_Free(values);
     return failed(&error);
 }
@@ -152,13 +172,17 @@ static bool note_lacking(cr_py_request *r, const cured_cuda_ask *ask, size_t i) 
     cr_axis_missing missing = {0};
     cr_error error = {CR_OK, ""};
     cured_error raised;
+    bool lacks = true;
     if (!cr_axis_may_be_none(op, (cr_dtype)r->input.dtype, &opts)) return true;
+    if (r->out_tensors != NULL && cr_py_cuda_look_for_none(r, i, &lacks, &raised) != CURED_OK)
+        return cr_py_raise(&raised), false;
+    if (!lacks) return true;
     uint8_t *status = PyMem_Calloc(count ? count : 1, 1);
     if (status == NULL) return PyErr_NoMemory() != NULL;
     cr_op of = op;
     void *values = telling(r, ask, i, count, &of);
     if (values != NULL) cr_axis_mark(of, (cr_dtype)r->input.dtype, &opts, 0, count, values, status, &missing);
-    if (values != r->pointers[i]) PyMem_Free(values);
+    if (r->out_tensors != NULL || values != r->pointers[i]) PyMem_Free(values);
     PyMem_Free(status);
     if (values == NULL) return false;
     if (cr_axis_say(&missing, op, cr_axis_dtype(op, (cr_dtype)r->input.dtype, &opts), n, some, count, &error) == CR_OK)
@@ -170,11 +194,12 @@ static bool note_lacking(cr_py_request *r, const cured_cuda_ask *ask, size_t i) 
     return true;
 }
 
-/* Each op by itself, since one has answers that do not fit: those of the others are there. */
-static bool run_one_by_one(cr_py_request *r, const cured_cuda_ask *ask) {
+/* Some op has answers without a value, as the error says. Of several each goes by itself: those of the others are there. */
+static bool run_one_by_one(cr_py_request *r, const cured_cuda_ask *ask, const cured_error *first) {
+    cured_error error = *first;
     for (size_t i = 0; i < r->op_count; i++) {
-        cured_error error;
-        const cured_status status = reduce_alone(r, ask, r->ops[i], &r->pointers[i], &error);
+        const cured_status status =
+            r->op_count == 1 ? error.code : answer_alone(r, ask, i, r->ops[i], &r->pointers[i], &error);
         if (status == CURED_OK) continue;
         cr_py_raise(&error);
         if (status != CURED_OUT_OF_RANGE && status != CURED_INVALID_ARGUMENT) return false;
@@ -195,17 +220,15 @@ static bool give_up_tensors(cr_py_request *r) {
 
 static PyObject *run_axis(cr_py_request *r, const cured_cuda_ask *ask) {
     cured_error error;
-    bool lacking = false;
     if (!cr_py_answer_room(r)) return NULL;
-    if (r->out_tensors != NULL) {
-        PyObject *answer = cr_py_cuda_to_tensors(r, ask, cr_py_cuda_may_lack(r) ? &lacking : NULL);
-        if (!lacking || !give_up_tensors(r)) return answer;
+    if (r->out_tensors != NULL && !cr_py_cuda_may_lack(r)) return enqueue(r, ask);
+    cured_status status = answer(r, ask, 0, r->pointers, &error);
+    if (status == CURED_UNIMPLEMENTED && r->out_tensors != NULL) {
+        if (!give_up_tensors(r)) return NULL;
+        status = answer(r, ask, 0, r->pointers, &error);
     }
-    PyThreadState *thread = PyEval_SaveThread();
-    const cured_status status = cured_cuda_reduce_axis(ask, r->pointers, &error);
-    PyEval_RestoreThread(thread);
     if (status != CURED_OK && cr_py_cuda_is_lacking(r, &error)) {
-        if (!run_one_by_one(r, ask)) return NULL;
+        if (!run_one_by_one(r, ask, &error)) return NULL;
     } else if (status != CURED_OK) {
         return failed(&error);
     }
@@ -332,8 +355,10 @@ static int borrow_all(tensor_list *list, PyObject *tensors, const cr_py_request 
 
 PyObject *cr_py_cuda_list(cr_py_request *r) {
     tensor_list list;
-    if (r->client != NULL || r->axis != NULL || r->where != NULL || r->initial != NULL || r->out != NULL || r->keepdims)
-        return NULL;
+    if (r->client != NULL || r->axis != NULL || r->where != NULL || r->initial != NULL || r->out != NULL ||
+        r->keepdims || r->keys != NULL || r->groups != NULL || r->by_key.drop || r->offsets != NULL ||
+        r->second != NULL || r->shape != NULL || r->start != NULL)
+        return NULL; /* cured/_lists.py says why */
     if (borrow_all(&list, r->array, r, true) <= 0) return NULL;
     const cured_cuda_ask ask = cr_py_cuda_ask_of_list(&list, r, &r->options);
     PyObject *answer = r->partial ? run_partial(&ask) : run_values(r, &ask);

@@ -69,14 +69,17 @@ cured_status cr_py_cuda_order_read(const cr_py_request *r, bool behind, cured_er
     return status;
 }
 
-/* Whether some answers in the op's tensor are of only NaNs, which were skipped: such an element is a NaN, such an index 2^64 − 1, and no
- * other answer is. Waits. */
-static cured_status look_for_none(const cr_py_request *r, size_t i, bool *some, cured_error *error) {
-    const bool index = cr_py_answer_is_index(r->ops[i]);
+/* The answers in the op's tensor. One of i64 has the bits of u64. */
+static cured_cuda_array array_of(const cr_py_request *r, size_t i) {
     const cr_py_input *out = &r->out_tensors[i];
-    /* A tensor of i64 has the same bits. */
-    cured_cuda_array array = {out->data, 1, index ? CURED_U64 : out->dtype};
+    cured_cuda_array array = {out->data, 1, cr_py_answer_is_index(r->ops[i]) ? CURED_U64 : out->dtype};
     for (int k = 0; k < out->ndim; k++) array.count *= (uint64_t)out->shape[k];
+    return array;
+}
+
+cured_status cr_py_cuda_look_for_none(const cr_py_request *r, size_t i, bool *some, cured_error *error) {
+    const bool index = cr_py_answer_is_index(r->ops[i]);
+    const cured_cuda_array array = array_of(r, i);
     *some = false;
     if (array.count == 0) return CURED_OK;
     cured_values *values = cr_py_cuda_one(&array, index ? CR_TERM_GREATEST : CR_TERM_NANS, r->input.stream, error);
@@ -89,14 +92,17 @@ static cured_status look_for_none(const cr_py_request *r, size_t i, bool *some, 
     return status;
 }
 
-/* Whether all answers in tensors have values, as far as their status does not tell. */
-static cured_status look_at_all(const cr_py_request *r, bool *lacking, cured_error *error) {
-    const cr_finish_opts opts = cr_py_finish_of(r);
-    cured_status status = CURED_OK;
-    *lacking = false;
-    for (size_t i = 0; i < r->op_count && status == CURED_OK && !*lacking; i++)
-        if (cr_axis_may_be_none((cr_op)r->ops[i], (cr_dtype)r->input.dtype, &opts))
-            status = look_for_none(r, i, lacking, error);
+/* As extrema of one element each. */
+cured_status cr_py_cuda_fetch(const cr_py_request *r, size_t i, void *values, cured_error *error) {
+    const cured_cuda_array array = array_of(r, i);
+    const cured_op op = (cured_op)cr_op_of_term(CR_TERM_GREATEST);
+    const cured_axis each = {array.count, 1, 1};
+    cured_options options = CURED_OPTIONS_INIT;
+    options.axis = &each;
+    const cured_cuda_ask ask = {sizeof ask, &array, 1, &op, 1, &options, cr_py_stream_of(r->input.stream)};
+    PyThreadState *thread = PyEval_SaveThread();
+    const cured_status status = cured_cuda_reduce_axis(&ask, &values, error);
+    PyEval_RestoreThread(thread);
     return status;
 }
 
@@ -106,24 +112,19 @@ bool cr_py_cuda_is_lacking(const cr_py_request *r, const cured_error *error) {
     return strncmp(error->text, "output ", 7) == 0;
 }
 
-PyObject *cr_py_cuda_to_tensors(cr_py_request *r, const cured_cuda_ask *ask, bool *lacking) {
+cured_status cr_py_cuda_to_tensors(const cr_py_request *r, const cured_cuda_ask *ask, size_t first, bool waits,
+                                   cured_error *error) {
     void *to[CURED_MAX_OPS];
-    cured_error error, late;
-    const bool waits = lacking != NULL;
-    for (size_t i = 0; i < r->op_count; i++) to[i] = (void *)r->out_tensors[i].data; /* NOLINT: out is written */
-    if (order(r, false, &error) != CURED_OK) return cr_py_raise(&error), NULL;
-    cured_status status = cr_py_cuda_enqueue(ask, to, waits, &error);
-    if (waits && status == CURED_OK) status = look_at_all(r, lacking, &error);
-    if (waits && status != CURED_OK) *lacking = status == CURED_UNIMPLEMENTED || cr_py_cuda_is_lacking(r, &error);
-    if (status == CURED_OK || waits) { /* what has failed may be in the stream, too */
-        const bool ordered = order(r, true, &late) == CURED_OK && cr_py_cuda_order_read(r, true, &late) == CURED_OK;
-        if (!ordered && status == CURED_OK) error = late;
-        if (!ordered && status == CURED_OK) status = late.code;
-    }
-    if (waits && *lacking) return NULL;
-    if (status != CURED_OK) return cr_py_raise(&error), NULL;
-    if (r->single) return cr_py_out_item(r, 0);
-    PyObject *values[CURED_MAX_OPS];
-    for (size_t i = 0; i < r->op_count; i++) values[i] = cr_py_out_item(r, i);
-    return cr_py_answer_result(r, values);
+    cured_error late;
+    for (size_t i = 0; i < ask->op_count; i++)
+        to[i] = (void *)r->out_tensors[first + i].data; /* NOLINT: out is written */
+    cured_status status = order(r, false, error);
+    if (status != CURED_OK) return status;
+    status = cr_py_cuda_enqueue(ask, to, waits, error);
+    if (status != CURED_OK && !waits) return status;
+    /* What has failed may be in the stream, too. */
+    const bool ordered = order(r, true, &late) == CURED_OK && cr_py_cuda_order_read(r, true, &late) == CURED_OK;
+    if (ordered || status != CURED_OK) return status;
+    *error = late;
+    return late.code;
 }

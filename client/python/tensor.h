@@ -45,9 +45,15 @@ cured_status cr_py_cuda_enqueue(const cured_cuda_ask *ask, void *const *to, bool
 bool cr_py_cuda_may_lack(const cr_py_request *r);
 /* Whether the error is of an output without a value, which fails its op alone: not of a key outside or a wrong offset. */
 bool cr_py_cuda_is_lacking(const cr_py_request *r, const cured_error *error);
-/* Answers to the request's tensors. lacking: NULL, or they are waited for, and where some have no value, or no kernel puts them there, it is
- * true and the answer NULL without an exception: then the host is to answer. */
-PyObject *cr_py_cuda_to_tensors(cr_py_request *r, const cured_cuda_ask *ask, bool *lacking);
+/* Answers of the ask's ops, which are the request's from number `first` on, to their tensors. waits: until it is known whether all have
+ * values, but for NaNs that are skipped. UNIMPLEMENTED: no kernel puts them there. */
+cured_status cr_py_cuda_to_tensors(const cr_py_request *r, const cured_cuda_ask *ask, size_t first, bool waits,
+                                   cured_error *error);
+/* Whether some answers in the tensor of ops[i] are of only NaNs, which were skipped: such an element is a NaN, such an index 2^64 - 1, and no
+ * other answer is. Waits. */
+cured_status cr_py_cuda_look_for_none(const cr_py_request *r, size_t i, bool *some, cured_error *error);
+/* What lies in the tensor of ops[i], to host memory. Waits. */
+cured_status cr_py_cuda_fetch(const cr_py_request *r, size_t i, void *values, cured_error *error);
 
 /* Lists of CUDA tensors. */
 

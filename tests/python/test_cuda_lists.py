@@ -1,6 +1,7 @@
 """Lists with CUDA tensors, crossed, over the runtime double: types × where the arrays lie × what is asked. Each answer is that of the
 elements cast by NumPy and laid one after the other; what has no answer says why."""
 import gc
+import itertools
 import sys
 import threading
 import unittest
@@ -71,6 +72,16 @@ class Crossed(Case):
             for name in ("floats", "halves", "integers", "unsigned"):
                 with self.assertRaisesRegex(ValueError, "digest: of arrays of one type", msg=(name, place)):
                     cured.digest([put(a, k) for k, a in enumerate(self.arrays(TYPES[name]))])
+
+    def test_what_a_list_does_not_take(self):
+        """By its name, wherever the arrays lie: none is passed over."""
+        given = {"keys": numpy.zeros(9, "i4"), "groups": 2, "drop": True, "offsets": [0, 5], "second": numpy.ones(9, "f4"), "shape": (9,), "start": (0,),
+                 "axis": 0, "keepdims": True, "where": numpy.ones(9, bool), "initial": 1.0, "out": numpy.zeros(())}
+        for (place, make), (option, value) in itertools.product(PLACES.items(), given.items()):
+            arrays = [make(random((9,), "f4", k), k) for k in range(2)]
+            for call in (cured.sum, lambda x, **o: cured.reduce(x, "sum,max", **o), lambda x, **o: cured.partial(x, "sum", **o)):
+                with self.subTest((place, option)), self.assertRaisesRegex(TypeError, "^(%s: a list of arrays|initial: only)" % option):
+                    call(arrays, **{option: value})
 
     def test_gaps(self):
         """Of one tensor in a list, wherever the others lie."""

@@ -139,6 +139,36 @@ class Placed(Case):
                         said.append((type(caught.exception), str(caught.exception)))
                     self.assertEqual(*said)
 
+    def test_it_is_found_by_one_fold(self):
+        """What lacks a value costs the kernels of the same call whose answers all have one; of NaNs a few more look through the answers."""
+        a, big = random((N,), "f4"), numpy.full(N, 2**62, "i8")
+        few, gap, nans, rows = numpy.where(self.k == 3, 2, self.k), numpy.array([0, 5, 5, N]), a.copy(), a.reshape(30, 100).copy()
+        nans[self.k == 4] = numpy.nan
+        rows[7] = numpy.nan
+        by_key, skip = {"keys": self.k, "groups": GROUPS}, {"nan": "skip"}
+        for op, good, bad, same, other in (
+                ("min", a, a, by_key, {"keys": few}), ("argmax", a, a, by_key, {"keys": few}), ("sum", big // 2**40, big, by_key, {}),
+                ("max", a, a, {"offsets": numpy.array([0, 5, 9, N])}, {"offsets": gap}), ("sum", big // 2**40, big, {"offsets": gap}, {}),
+                ("sum", (big // 2**40).reshape(30, 100), big.reshape(30, 100), {"axis": 0}, {}),
+                ("min", a, nans, {**by_key, **skip}, {}), ("argmax", a.reshape(30, 100), rows, {"axis": 1, **skip}, {})):
+            like = getattr(cured, op)(good, **same)
+            for out in ({}, {"out": Tensor(numpy.zeros(like.shape, like.dtype))}):
+                launches = []
+                for array, options in ((good, same), (bad, {**same, **other})):
+                    t, given, before = Tensor(array), on_gpu(options), calls("launch")
+                    try:
+                        getattr(cured, op)(t, **given, **out)
+                        self.assertIs(array, good)
+                    except (ValueError, OverflowError):
+                        self.assertIs(array, bad)
+                    launches.append(calls("launch") - before)
+                    before = calls("launch")
+                looks = 0
+                if out and "nan" in same:
+                    cured.max(out["out"])
+                    looks = calls("launch") - before + 1
+                self.assertLessEqual(launches[1], launches[0] + looks, (op, same, out))
+
     def test_keys_and_offsets_that_are_wrong(self):
         a, out = Tensor(random((N,), "f4")), Tensor(numpy.zeros(GROUPS, "f4"))
         wrong = self.k.copy()

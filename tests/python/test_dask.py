@@ -397,6 +397,26 @@ class Dask(Case):
             with self.assertRaisesRegex(ValueError, "only NaNs"):
                 got[op].compute(scheduler="synchronous")
 
+    def test_an_answer_without_a_value_is_found_by_one_read(self):
+        """Of one op, also with out=."""
+        read = []
+
+        def seen(block):
+            if block.size:
+                read.append(block.shape)
+            return block
+
+        big = dask.array.from_array(numpy.full((4, 6), 2**62), chunks=(2, 6)).map_blocks(seen, dtype="i8", meta=numpy.empty((0, 0), "i8"))
+        nans = dask.array.from_array(numpy.full((4, 6), numpy.nan), chunks=(2, 6)).map_blocks(seen, dtype="f8", meta=numpy.empty((0, 0)))
+        for function, x, error, options in ((cured.sum, big, OverflowError, {"axis": 0}), (cured.max, nans, ValueError, {"axis": 0, "nan": "skip"}),
+                                            (cured.min, nans, ValueError, {"keys": numpy.array([0, 1, 1, 0]), "groups": 3})):
+            shape = (3, 6) if "keys" in options else (6,)
+            for out in ({}, {"out": numpy.empty(shape, "i8" if x is big else "f8")}):
+                read.clear()
+                with dask.config.set(scheduler="sync"), self.assertRaisesRegex(error, "no value"):
+                    function(x, **options, **out)
+                self.assertEqual([(2, 6)] * 2, read)
+
     def test_the_page(self):
         page = os.path.join(ROOT, "docs", "CLUSTER.md")
         with open(page, encoding="utf-8") as f:

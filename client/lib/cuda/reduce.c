@@ -284,8 +284,8 @@ cured_status cured_cuda_enqueue(const cured_cuda_ask *of, void *const *to, void 
     return cr_cl_give(error, &e, 0);
 }
 
-/* Some answer in device memory has no value: those in host memory say which. */
-static void say_lacking(const cr_cl_cuda_ask *ask, cr_error *error) {
+/* A key or an offset is wrong: answers in host memory say which, and why. */
+static void say_wrong(const cr_cl_cuda_ask *ask, cr_error *error) {
     void *results[CURED_MAX_OPS] = {NULL};
     const uint64_t count = answers_of(ask);
     cr_status status = CR_OK;
@@ -294,13 +294,13 @@ static void say_lacking(const cr_cl_cuda_ask *ask, cr_error *error) {
         const size_t bytes = cr_dtype_size(cr_axis_dtype(ask->ops[k], ask->dtype, &own));
         if (count <= SIZE_MAX / bytes) results[k] = malloc((size_t)count * bytes);
         if (results[k] == NULL)
-            status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "to: an answer lacks a value, and no memory says which");
+            status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "to: a key or an offset is wrong, and no memory says which");
     }
     if (status == CR_OK) {
         answer_many(ask, results, NULL, NULL, error);
         if (error->code == CR_OK)
             cr_fail(error, CR_INVALID_ARGUMENT,
-                    "arrays: they changed while they were read, and an answer lacked a value");
+                    "arrays: they changed while they were read, and a key or an offset was wrong");
     }
     for (size_t k = 0; k < ask->of->op_count; k++) free(results[k]);
 }
@@ -319,7 +319,7 @@ cured_status cured_cuda_reduce_to(const cured_cuda_ask *of, void *const *to, cur
         answer_many(&ask, NULL, to, word, &e);
         ask.api->take_word(word, of->stream, &value, &late);
         if (e.code == CR_OK) e = late;
-        if (e.code == CR_OK && value != 0) say_lacking(&ask, &e);
+        if (e.code == CR_OK && value != 0 && !ask.api->lacks(value, &e)) say_wrong(&ask, &e);
     }
     return cr_cl_give(error, &e, 0);
 }

@@ -372,6 +372,8 @@ def _by_dask(call):
     except (ValueError, OverflowError) as error:  # of one of the ops; the others stand
         if "keys" in options and str(error).startswith("keys: "):
             raise
+        if len(call.ops) == 1:
+            return [error]
         return [_computed(array) for array in found._answers.values()]
 
 

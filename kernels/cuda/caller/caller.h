@@ -109,6 +109,8 @@ typedef struct cr_caller_api {
     cr_status (*word)(const void *data, void *stream, void **word, cr_error *error);
     /* What the stream's work has made of it, which is waited for; frees the word. */
     cr_status (*take_word)(void *word, void *stream, uint64_t *value, cr_error *error);
+    /* Whether such a value says which answer has none, and of what op: the sentence then, as of answers in host memory. */
+    bool (*lacks)(uint64_t value, cr_error *error);
     void (*trim)(void);
 } cr_caller_api;
 

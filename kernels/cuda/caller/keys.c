@@ -71,17 +71,6 @@ static cr_status say_outside(const cr_gpu_keys *k, const cr_visit *visit, uint64
     return status == CR_OK ? cr_keys_outside(&k->keys, at, cr_keys_at(&one, 0), error) : status;
 }
 
-/* An integer does not fit its type, or an extremum is of no elements. */
-static cr_status say_unfit(cr_room *room, const cr_gpu_axis *answers, unsigned long long wrong, cr_error *error) {
-    if (wrong & CR_KEYS_NO_VALUE)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "output %llu: %s of no elements has no value",
-                       (unsigned long long)(UINT32_MAX - (wrong >> 32)), cr_op_name((cr_op)(wrong >> 8 & 255)));
-    const cr_axis_room view = {.host = room->small, .asked = *answers, .may_fail = true};
-    const void *ignored[CR_GPU_AXIS_OPS];
-    uint64_t failed;
-    return cr_axis_answers(&view, ignored, &failed, error);
-}
-
 static cr_status run(cr_room *room, const cr_visit *visit, const cr_gpu_keys *k, void *const *results,
                      cr_error *error) {
     uint64_t at[CR_GPU_AXIS_OPS];
@@ -96,7 +85,7 @@ static cr_status run(cr_room *room, const cr_visit *visit, const cr_gpu_keys *k,
     status = put(k, visit, room->groups, out, (unsigned long long *)(void *)room->answers, error);
     if (status == CR_OK) status = cr_caller_bring(room, visit, &answers, at, results, &wrong, error);
     if (status != CR_OK || wrong == 0) return status;
-    if (wrong >> CR_KEYS_OUTSIDE_LOG2 != 0) return say_unfit(room, &answers, wrong, error);
+    if (cr_caller_lacks(wrong, error)) return error->code;
     return by_offsets(k) ? cr_caller_say_wrong(&k->offsets, k->axis.shape.n, visit, error)
                          : say_outside(k, visit, wrong - 1, error);
 }

@@ -33,6 +33,7 @@ __attribute__((visibility("default"))) const cr_caller_api *cured_cuda_library(v
         .bits_free = cr_caller_bits_free,
         .word = cr_caller_word,
         .take_word = cr_caller_take_word,
+        .lacks = cr_caller_lacks,
         .trim = cr_caller_trim,
     };
     snprintf(runtime, sizeof runtime, "%d.%d", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);

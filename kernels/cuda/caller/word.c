@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/cuda/caller/internal.h"
+#include "kernels/cuda/keys/keys.h"
 
 static cr_status make(const cr_visit *visit, void **word, cr_error *error) {
     cudaError_t failure = cudaMallocAsync(word, sizeof(uint64_t), visit->stream);
@@ -64,4 +65,17 @@ cr_status cr_caller_take_word(void *word, void *stream, uint64_t *value, cr_erro
     if (cudaFreeAsync(word, visit.stream) != cudaSuccess) (void)cudaGetLastError();
     cr_caller_leave(&visit);
     return status;
+}
+
+/* Below 2^32 a value names a key, or an offset, or is that of output 2^32 - 1. */
+bool cr_caller_lacks(uint64_t value, cr_error *error) {
+    const unsigned long long output = UINT32_MAX - (value >> 32);
+    const char *op = cr_op_name((cr_op)(value >> 8 & 255));
+    if (value >> CR_KEYS_OUTSIDE_LOG2 == 0) return false;
+    if (value & CR_KEYS_NO_VALUE)
+        cr_fail(error, CR_INVALID_ARGUMENT, "output %llu: %s of no elements has no value", output, op);
+    else
+        cr_fail(error, CR_OUT_OF_RANGE, "output %llu: %s does not fit %s", output, op,
+                cr_dtype_name((cr_dtype)(value & 255)));
+    return true;
 }
