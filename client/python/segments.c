@@ -17,8 +17,7 @@ static bool is_read(const cr_py_request *r, const cr_py_input *in) {
 
 /* Looks at the offsets, or at an array that cured/_segments.py makes of them. */
 static bool take(const cr_py_request *r, cr_py_input *in, PyObject *given) {
-    const bool list = PyList_Check(given) || PyTuple_Check(given);
-    if (!list && cr_py_input_take(in, given) && suits(in) && is_read(r, in)) return true;
+    if (cr_py_input_take(in, given) && suits(in) && is_read(r, in)) return true;
     PyErr_Clear();
     cr_py_input_release(in);
     PyObject *array = cr_py_helper("cured._segments", "as_offsets", given);

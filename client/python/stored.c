@@ -13,15 +13,23 @@ static struct {
 } known[KNOWN_TYPES];
 static size_t known_count;
 
+/* Whether it is what NumPy's functions make an array of. */
+static bool is_listed(PyObject *given) {
+    return PyList_Check(given) || PyTuple_Check(given) || Py_TYPE(given) == &PyRange_Type;
+}
+
 bool cr_py_beside_take(cr_py_request *r, PyObject *held[CR_PY_BESIDE]) {
     static const char *const names[CR_PY_BESIDE] = {"where", "keys", "offsets", "second"};
     PyObject **const given[CR_PY_BESIDE] = {&r->where, &r->keys, &r->offsets, &r->second};
     for (int i = 0; i < CR_PY_BESIDE; i++) held[i] = NULL;
     for (int i = 0; i < CR_PY_BESIDE; i++) {
-        const bool is_file = *given[i] != NULL && Py_TYPE(*given[i]) == cr_py_file_type;
-        if (*given[i] == NULL || (!is_file && !cr_py_is_stored(*given[i]))) continue;
+        if (*given[i] == NULL) continue;
+        const bool is_list =
+            given[i] != &r->second && is_listed(*given[i]); /* which is no array, as the first is none */
+        const bool is_file = Py_TYPE(*given[i]) == cr_py_file_type;
+        if (!is_list && !is_file && !cr_py_is_stored(*given[i])) continue;
         PyObject *pair = Py_BuildValue("(sO)", names[i], *given[i]);
-        held[i] = pair != NULL ? cr_py_helper("cured._beside", "gathered", pair) : NULL;
+        held[i] = pair != NULL ? cr_py_helper("cured._beside", is_list ? "listed" : "gathered", pair) : NULL;
         Py_XDECREF(pair);
         if (held[i] == NULL) return false;
         *given[i] = held[i];

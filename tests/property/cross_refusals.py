@@ -88,6 +88,8 @@ SENTENCES = [
      lambda a: a.listed and a.gives(a.match[1])),
     (r"^nulls: quantiles of a list take none", lambda a: a.listed and a.ranked and a.gives("nulls")),
     (r"^prod: of floats in a list, each array but the last must have a multiple of 4096 elements", lambda a: a.listed and a.float_product),
+    (r"^ops: (prod|argmin|argmax) goes by the places of elements, which a list with masked arrays has not",
+     lambda a: a.ask.door in PARTS and a.held(MISSING) and (a.op in INDICES or a.float_product)),
     (r"^partial: without a position there is no arg(min|max) of",  # of no elements, which says so in other words
      lambda a: a.ask.door in PARTS and a.op in INDICES and (a.held(MISSING) or 0 in a.case.shape)),
     # By key and by offsets

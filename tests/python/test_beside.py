@@ -1,6 +1,10 @@
 """What stands beside an array: masks, keys, offsets and second arrays of kinds that the first array may be, in every door. test_containers.py has
 those of h5py and the others."""
+import array
 import asyncio
+import itertools
+import os
+import tempfile
 import unittest
 
 import numpy as np
@@ -37,6 +41,72 @@ class Beside(DaemonTest, Case):
         yield cured
         for address in ("embedded:", self.daemon.address):
             yield self.enterContext(cured.Client(address))
+
+    def test_lists(self):
+        """Of Python's numbers, as NumPy's functions take them: beside every kind of array, at every door."""
+        a = self.A
+        with tempfile.TemporaryDirectory() as folder:
+            np.save(os.path.join(folder, "a.npy"), a)
+            kinds = {"numpy": a, "masked": np.ma.masked_array(a, [False] * 5), "gaps": np.repeat(a, 2)[::2], "buffer": array.array("d", a), "column": OfArray(Node(a)),
+                     "dlpack": Tensor(a.tobytes(), 2, 64, (5,)), "file": cured.file(os.path.join(folder, "a.npy")), "stored": self.stored(a)}
+            kinds = {kind: x for kind, x in kinds.items() if x is not None}
+            for who in self.doors():
+                for (kind, x), make in itertools.product(kinds.items(), (list, tuple)):
+                    for name, beside, ops in (("keys", self.KEYS, "sum,max"), ("offsets", self.OFFSETS, "sum,argmax"), ("where", self.KEEP, "sum,count"),
+                                              ("keys", np.arange(5), "mean"), ("offsets", np.arange(6), "mean")):
+                        if kind == "file" and name == "where" and who is not cured:
+                            continue
+                        with self.subTest((who, kind, name, make)):
+                            wanted = cured.reduce(a, ops, **{name: beside})
+                            for given in (make(beside.tolist()),) + ((range(len(beside)),) if beside.size > 5 or ops == "mean" and name == "keys" else ()):
+                                got = self.told(lambda: who.reduce(x, ops, **{name: given}))
+                                like = self.told(lambda: who.reduce(x, ops, **{name: beside}))
+                                self.assertEqual(like, got)
+                                if not isinstance(got, str):
+                                    self.assertEqual(self.told(lambda: wanted), got)
+        self.assertEqual(cured.partial(a, "sum", keys=self.KEYS), cured.partial(a, "sum", keys=self.KEYS.tolist()))
+        self.assert_same(cured.average(a, weights=a, where=self.KEEP), cured.average(a, weights=a, where=self.KEEP.tolist()))
+        self.assert_arrays(cured.quantile(a, [0.5, 1], where=self.KEEP), cured.quantile(a, [0.5, 1], where=self.KEEP.tolist()))
+        self.assert_arrays(cured.sum(a, keys=self.KEYS, min_count=3), cured.sum(a, keys=self.KEYS.tolist(), min_count=3))
+        self.assert_same(cured.var(a, ddof=0.5, where=self.KEEP), cured.var(a, ddof=0.5, where=self.KEEP.tolist()))
+        self.assertEqual((2, 0), cured.sum(np.zeros((3, 0)), keys=[0, 1, 1]).shape)
+        self.assertEqual([0, 0], cured.sum(a[:0], keys=[], groups=2).tolist())
+        self.assertEqual(0, cured.sum(a[:0], where=[]))
+
+        async def awaited():
+            async with cured.AsyncClient("embedded:") as client:
+                return [await client.sum(a, **{name: beside.tolist()}) for name, beside in (("keys", self.KEYS), ("offsets", self.OFFSETS), ("where", self.KEEP))]
+        by_key, by_offsets, kept = asyncio.run(awaited())
+        self.assert_arrays(cured.sum(a, keys=self.KEYS), by_key)
+        self.assert_arrays(cured.sum(a, offsets=self.OFFSETS), by_offsets)
+        self.assert_same(cured.sum(a, where=self.KEEP), kept)
+
+    @staticmethod
+    def stored(a):
+        """A container that is read in blocks, where there is a library of such."""
+        try:
+            import zarr
+        except ImportError:
+            return None
+        return zarr.array(a, chunks=2)
+
+    @staticmethod
+    def told(call):
+        """The answers' bytes, or the error's sentence."""
+        try:
+            return {op: np.asarray(answer).tobytes() for op, answer in dict(call()).items()}
+        except (TypeError, ValueError, NotImplementedError) as error:
+            return str(error)
+
+    def test_lists_that_are_none(self):
+        for name, given, words in (("keys", [0.5, 1, 1, 0, 0], "their type is f64"), ("keys", [True] * 5, "their type is bool"), ("keys", [0, 1], "2 of them"),
+                                   ("keys", [[0], [1]], "one axis"), ("keys", [0, [1]], "the list is no array"), ("keys", list("abcde"), "text is not a number"),
+                                   ("keys", [2**64, 0, 0, 0, 0], "dtype object"), ("keys", {0: 1}, "dict: an array is wanted"), ("offsets", [], "there are none"),
+                                   ("offsets", [0, 1.5], "integers"), ("offsets", [0, [1]], "the list is no array"), ("where", [1, 0, 1, 1, 0], "a bool array is wanted"),
+                                   ("where", [True, False], "broadcast"), ("where", [True, [False]], "the list is no array"), ("second", [1.0] * 5, "an array is wanted")):
+            op = cured.dot if name == "second" else cured.sum
+            with self.subTest((name, given)), self.assertRaisesRegex((TypeError, ValueError), "^%s: .*%s" % (name, words)):
+                op(self.A, **{name: given})
 
     def test_columns(self):
         a, b = self.A, self.A[::-1].copy()

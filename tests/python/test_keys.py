@@ -153,7 +153,7 @@ class Keys(DaemonTest, Case):
         a, keys = np.ones((4, 2)), np.array([0, 1, 0, 1])
         for options, sentence in (({"axis": 1}, "axis: by key"), ({"keys": keys[:3]}, "keys: 3 of them, the array has 4 rows"),
                                   ({"keepdims": True}, "keepdims"), ({"initial": 1.0}, "initial"),
-                                  ({"keys": [0, 1, 0, 1]}, "keys: list: an array is wanted"),
+                                  ({"keys": {0, 1}}, "keys: set: an array is wanted"),
                                   ({"keys": np.array([0, 1, 2**63, 2], "u8")}, "groups: the states of 9223372036854775809 groups"),
                                   ({"keys": keys.astype("f8")}, "keys: their type is f64"), ({"keys": keys.reshape(2, 2)}, "one axis"),
                                   ({"groups": 2**40}, "groups: "), ({"groups": -1}, "groups: ")):

@@ -226,8 +226,14 @@ class Partials(Case):
             with self.assertRaisesRegex(TypeError, "first: a part under a mask has no position"):
                 cured.partial(part, "sum", first=0, **options)
             self.assertEqual(cured.prod(part, **options), cured.partial(part, "prod", **options).finish("prod").prod)
-        with self.assertRaisesRegex(ValueError, "without a position there is no argmin"):
-            cured.reduce_parts([A, M], "argmin")
+        for op in ("argmin", "argmax", "prod"):
+            for call in (lambda: cured.reduce_parts([A / 2, M / 2], op), lambda: cured.reduce([A / 2, M / 2], op), lambda: cured.partial([A / 2, M / 2], op)):
+                with self.assertRaisesRegex(ValueError, r"ops: %s goes by .* a list with masked arrays .*: ask for it of one array, such as "
+                                                       r"cured.%s\(numpy.ma.concatenate\(list\)\)" % (op, op)):
+                    call()
+            self.assertEqual(getattr(cured, op)(np.ma.concatenate([A[:0], M])), getattr(cured, op)(M))
+        with self.assertRaisesRegex(ValueError, "op digest is of all bytes, and takes no mask"):
+            cured.digest([A, M])
         with self.assertRaisesRegex(ValueError, "position"):
             cured.merge([cured.partial(A, "sum"), cured.partial(M, "sum")])
         self.assertEqual(A.sum(), cured.partial(A, "sum", where=True, first=3).finish("sum").sum)

@@ -9,6 +9,7 @@ from ._adapt import is_arrow, is_stored
 from ._bins import no_file, whole
 
 NAMES = ("where", "keys", "offsets", "second")
+LISTED = ("where", "keys", "offsets")
 MISSES = {
     "keys": "keys: without a mask: where= says which elements count",
     "offsets": "offsets: without a mask: each is where a segment ends and the next begins",
@@ -23,6 +24,21 @@ def _too_large(store):
         return (None, "") if found is None else (found[0], " (of its first %d pieces)" % found[1])
     size = math.prod(store.shape) * store.dtype.itemsize
     return (size, "") if size > _blocks.MOST_BYTES else (None, "")
+
+
+def listed(arguments):
+    """NumPy's array of a list, a tuple or a range of Python's numbers, as NumPy's own functions make one. Of nothing it is of the type that is wanted."""
+    name, given = arguments
+    try:
+        array = numpy.asarray(given)
+    except ValueError as error:
+        raise ValueError("%s: the list is no array (%s)" % (name, error)) from None
+    return array.astype(bool if name == "where" else numpy.int64) if array.size == 0 and array.dtype == float else array
+
+
+def without_lists(options):
+    """The options, with arrays in the place of lists that stand beside an array."""
+    return {name: listed((name, value)) if name in LISTED and isinstance(value, (list, tuple, range)) else value for name, value in options.items()}
 
 
 def gathered(arguments):
@@ -81,8 +97,7 @@ def in_memory(options):
 def _looked_at(name, value):
     if isinstance(value, _cured.File) or is_stored(type(value)):
         return gathered((name, value))
-    is_plain = type(value) is numpy.ndarray or value is None or isinstance(value, (list, tuple))
-    return value if name == "where" or is_plain else plain((name, value))
+    return value if name == "where" or value is None or type(value) is numpy.ndarray else plain((name, value))
 
 
 def kept(options, array):

@@ -12,7 +12,7 @@ import numpy
 
 from . import _blocks, _cured, _slices
 from ._arrow import OnGpu, answer_on_gpu, opened
-from ._beside import in_memory, mask_of
+from ._beside import in_memory, mask_of, without_lists
 from ._blocks import ahead, complete, extents, reader, start_of
 from ._cured import _is_index, _is_ordered, _is_ranked
 from ._initial import combine
@@ -32,7 +32,7 @@ class Call:
 
     def __init__(self, container, ops, client, options, q=None):
         self.unplaced = "first" in options and options["first"] is None
-        options = {name: value for name, value in options.items() if not says_nothing(name, value)}
+        options = without_lists({name: value for name, value in options.items() if not says_nothing(name, value)})
         options.pop("client", None)
         self.container, self.store, self.ops, self.q = container, store_of(container), ops, q
         self.client = {} if client is None else {"client": client}

@@ -4,6 +4,8 @@ cured.reduce_each.
 The extension calls answer() for a list or a tuple, so that an array's call is as short as without lists. Each array is folded where it
 lies, and partials are merged. Arrays of several types are one array of the narrowest type that holds them all.
 """
+import contextlib
+
 from . import _cured
 from ._adapt import adapt, is_arrow, is_no_array, is_stored
 from ._cured import _is_float, _is_index, _is_ordered, _is_ranked, _widened, partial
@@ -27,6 +29,8 @@ WORDS = {"where": True, "nulls": "skip", "overflow": "error"}  # which say nothi
 BLOCK = 4096  # products of floats are cut at multiples of so many elements
 PRODUCT = ("prod: of floats in a list, each array but the last must have a multiple of 4096 elements, because the bits go by the place of "
            "each element: numpy.concatenate them")
+NO_PLACES = ("ops: %s goes by the places of elements, which a list with masked arrays has not, because elements are left out of it: ask for it of "
+             "one array, such as cured.%s(numpy.ma.concatenate(list))")
 UNPLACED = 2  # a partial's version: it has no position
 
 
@@ -108,6 +112,20 @@ def misses(array):
     return kind.__module__.partition(".")[0] == "pandas" and adapt(array)[1] is not None
 
 
+@contextlib.contextmanager
+def placeless(names):
+    """Of arrays that have no places, because some of them have masks: says so of an op that goes by places."""
+    try:
+        yield
+    except ValueError as error:
+        placed = [name for name in names if _is_index(name) or _is_ordered(name, "f64")]
+        if not placed or not str(error).startswith(("partial: without a position", "unplaced: ")):
+            raise
+        import numpy
+        getattr(_cured, placed[0])(numpy.ma.masked_array([1.0], [False]))  # an op that goes with no mask at all says so
+        raise ValueError(NO_PLACES % (placed[0], placed[0])) from None
+
+
 def _has_masked(arrays):
     found = [kind for kind in _kinds(arrays) if hasattr(kind, "mask") or is_stored(kind) or kind.__module__.partition(".")[0] == "pandas"]
     return bool(found) and any(misses(array) for array in arrays if type(array) in found)
@@ -118,7 +136,11 @@ def fold(arrays, ops, first=None, client=None, nulls="skip"):
     if first is not None and any(map(is_arrow, _kinds(arrays))):
         from ._arrow import kept
         arrays = [kept(array) for array in arrays]
-    return _widened(_partials(arrays, names_of(ops), None if first is None or _has_masked(arrays) else first, client, nulls))
+    names = names_of(ops)
+    if first is None or not _has_masked(arrays):
+        return _widened(_partials(arrays, names, first, client, nulls))
+    with placeless(names):
+        return _widened(_partials(arrays, names, None, client, nulls))
 
 
 def _partial(arrays, names, options, client):

@@ -1,10 +1,11 @@
 """reduce_parts: one array in several pieces of memory, on several GPUs or anywhere, reduced together."""
+import contextlib
 import math
 from concurrent.futures import ThreadPoolExecutor
 
 from ._adapt import is_arrow
 from ._cured import Error, File, merge, partial
-from ._lists import misses
+from ._lists import misses, names_of, placeless
 
 
 def _count(part):
@@ -54,8 +55,9 @@ def reduce_parts(parts, ops, /, *, first=0, client=None, **options):
             if not str(error).startswith("RESOURCE_EXHAUSTED"):
                 raise
 
-    with ThreadPoolExecutor(max_workers=min(len(parts), 16)) as threads:
-        partials = list(threads.map(fold_beside_others, parts, firsts))
-    # What a daemon had no room for beside the others comes after them.
-    return merge([fold(part, place) if made is None else made
-                  for made, part, place in zip(partials, parts, firsts)]).finish(ops, **options)
+    with contextlib.nullcontext() if first is None or at is not None else placeless(names_of(ops)):
+        with ThreadPoolExecutor(max_workers=min(len(parts), 16)) as threads:
+            partials = list(threads.map(fold_beside_others, parts, firsts))
+        # What a daemon had no room for beside the others comes after them.
+        return merge([fold(part, place) if made is None else made
+                      for made, part, place in zip(partials, parts, firsts)]).finish(ops, **options)

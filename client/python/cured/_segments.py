@@ -15,8 +15,6 @@ def as_offsets(given):
     array, missing = whole(given, "offsets")
     if missing is not None and missing.any():
         raise TypeError("offsets: without a mask: each is where a segment ends and the next begins")
-    if array.size == 0 and isinstance(given, (list, tuple)):
-        array = array.astype("int64")
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise TypeError("offsets: an array of integers with one axis is wanted, not %s of %s" % (array.shape, array.dtype))
     wide = "uint64" if array.dtype.kind == "u" else "int64"

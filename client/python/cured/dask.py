@@ -18,6 +18,7 @@ import numpy
 
 import cured
 from cured._cured import File, _is_index, _is_ordered, _is_ranked
+from cured._beside import without_lists
 from cured._counted import checked as counted
 from cured._places import extrema, finish as finish_state, merge as merge_states, options_of_finish
 from cured._result import Result
@@ -413,6 +414,7 @@ def reduce(x, ops, axis=None, *, keepdims=False, dtype=None, ddof=0, nan="propag
         return _with_least(x, ops, axis, least, {
             "keepdims": keepdims, "dtype": dtype, "ddof": ddof, "nan": nan, "overflow": overflow, "where": where, "keys": keys, "groups": groups,
             "drop": drop, "split_every": split_every, "address": address})
+    where, keys = without_lists({"where": where, "keys": keys}).values()
     ops, x = _names(ops), _checked(x, where, split_every)
     options = {}
     if dtype is not None:
