@@ -37,7 +37,11 @@ class Ask:
             self.held["second"], self.second = self.second_of(r)
 
     def beside(self, r, role, a):
-        made = ("plain", a.copy()) if r.random() < 0.3 else holders.hold(r, self.bag, a, files=r.random() < 0.05)  # which are refused
+        kind = r.random()
+        if kind < 0.1 and role != "second" and a.ndim and a.size:
+            made = "a list", r.choice([list, tuple])(a.tolist())
+        else:
+            made = ("plain", a.copy()) if kind < 0.3 else holders.hold(r, self.bag, a, files=r.random() < 0.05)  # which are refused
         self.roles[role].add(made[0])
         return made
 

@@ -86,7 +86,6 @@ SENTENCES = [
     # Lists
     (r"^(axis|keepdims|initial|where|offsets|keys|min_count|nulls): a list of arrays (is one array without axes|takes none|takes no mask)",
      lambda a: a.listed and a.gives(a.match[1])),
-    (r"^nulls: quantiles of a list take none", lambda a: a.listed and a.ranked and a.gives("nulls")),
     (r"^prod: of floats in a list, each array but the last must have a multiple of 4096 elements", lambda a: a.listed and a.float_product),
     (r"^ops: (prod|argmin|argmax) goes by the places of elements, which a list with masked arrays has not",
      lambda a: a.ask.door in PARTS and a.held(MISSING) and (a.op in INDICES or a.float_product)),

@@ -6,7 +6,6 @@ import re
 import cross_doors as doors
 import numpy as np
 from cross_draw import PAIRS, RANKED, NotHere
-from cross_refusals import DASK
 from support import NUMPY, cured
 
 
@@ -24,7 +23,7 @@ def spoiled_keys(r, c):
     if "keys" not in c.beside and (set(c.options) & {"axis", "keepdims", "initial"} or set(c.beside) or c.op in RANKED or c.op == "prod" and c.is_float):
         raise NotHere  # which do not go with keys
     n = c.shape[0]
-    wrong = [np.zeros(n + 1, "i8"), np.zeros(n), np.zeros((n, 1), "u1"), [0] * n, np.ma.masked_array(np.zeros(n + 1, int), True)]
+    wrong = [np.zeros(n + 1, "i8"), np.zeros(n), np.zeros((n, 1), "u1"), [0] * (n + 1), np.ma.masked_array(np.zeros(n + 1, int), True)]
     return {"keys": r.choice(wrong + [np.full(n, -1)] * bool(n)), "drop": False}
 
 
@@ -88,8 +87,6 @@ def spoiled_way(handler, seed, number, bag, case, wanted):
     ask = doors.Ask(r, bag, case, wanted, handler)
     if name not in {*case.options, *case.beside} and ask.name == "archive":
         return None  # a deflated one in Fortran order says first that it does not go in C order
-    if isinstance(wrong.get("keys"), list) and ask.name in DASK:
-        return None  # Dask makes an array of a list, and answers
     if not answers(door, r, ask):
         return None
     if name == "second":

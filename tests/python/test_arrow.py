@@ -174,8 +174,13 @@ class Elements(Arrow):
             self.assertEqual(2 * N, cured.count([make(None), make(None)], nulls="error"))
             with self.assertRaisesRegex(ValueError, r"nulls: .* the first at \[1234\]"):
                 cured.sum([make(None), make(mask)], nulls="error")
-            with self.assertRaisesRegex(TypeError, "nulls: quantiles of a list take none"):
-                cured.median([make(None), make(mask)], nulls="error")
+            for ask in (cured.median, lambda x, **o: cured.quantile(x, 0.25, **o), lambda x, **o: cured.quantile(x, [0, 1], **o),
+                        lambda x, **o: cured.reduce(x, "median,max", **o)):
+                self.assertEqual(repr(ask([make(None), a])), repr(ask([make(None), a], nulls="error")))
+                with self.assertRaisesRegex(ValueError, r"nulls: .* the first at \[1234\]"):
+                    ask([make(None), make(mask)], nulls="error")
+                with self.assertRaisesRegex(ValueError, "nulls: 'maybe', must be"):
+                    ask([a, a], nulls="maybe")
             with self.assertRaisesRegex(ValueError, "nulls"):
                 cured.sum(make(None), nulls="maybe")
 

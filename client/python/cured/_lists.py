@@ -112,6 +112,13 @@ def misses(array):
     return kind.__module__.partition(".")[0] == "pandas" and adapt(array)[1] is not None
 
 
+def check_nulls(arrays, nulls):
+    """nulls="error": raises where an element is missing, as a fold of the arrays would."""
+    if nulls != "skip":
+        partial(_cured.empty(0, "u8"), "count", nulls=nulls)  # raises where it is another word
+        _partials([array for array in arrays if misses(array)], ["count"], None, None, nulls)
+
+
 @contextlib.contextmanager
 def placeless(names):
     """Of arrays that have no places, because some of them have masks: says so of an op that goes by places."""
@@ -185,8 +192,7 @@ def answer(arguments):
         from ._arrow import kept
         arrays = [kept(array) for array in arrays]
         from ._search import answers_of_list
-        if nulls != "skip":
-            raise TypeError("nulls: quantiles of a list take none: ask cured.count(list, nulls='error') before")
+        check_nulls(arrays, nulls)
         taken = {name: options[name] for name in options if name in ("dtype", "nan") or len(ranked) == len(names)}
         answers.update(zip(ranked, answers_of_list(arrays, ranked, None, taken, client)))
     rest = [name for name in names if name not in answers]

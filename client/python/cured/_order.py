@@ -3,8 +3,9 @@ import numpy
 
 from . import _chunks, _cured
 from ._adapt import is_stored
+from ._arrow import kept as _kept
 from ._beside import kept
-from ._lists import OPTIONS, check_options, checked
+from ._lists import OPTIONS, check_nulls, check_options, checked
 from ._out import default_type, put
 from ._search import AT_ONCE, answers_of_list, shares
 
@@ -28,8 +29,9 @@ def stacked(answers, q, dtype):
 def of_list(owner, arrays, q, options):
     """Over the elements of a list of arrays as one."""
     client = owner if isinstance(owner, _cured.Client) else options.pop("client", None)
-    arrays = checked(arrays)
-    check_options(options, OPTIONS + ("method",))
+    arrays = [_kept(array) for array in checked(arrays)]
+    check_options(options, OPTIONS + ("method", "nulls"))
+    check_nulls(arrays, options.get("nulls", "skip"))
     options = {name: options[name] for name in OPTIONS + ("method",) if name in options}
     answers = answers_of_list(arrays, None, q.ravel() if q.size else numpy.array([0.5]), options, client)
     return stacked(answers, q, options.get("dtype"))
