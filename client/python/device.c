@@ -114,17 +114,28 @@ static PyObject *get_masked(PyObject *self, void *closure) {
     return PyBool_FromLong(((const device_column *)self)->mask.data != NULL);
 }
 
+/* Its bitmap, as a column of bools. */
+static PyObject *get_lies(PyObject *self, void *closure) {
+    const device_column *c = (const device_column *)self;
+    (void)closure;
+    if (c->mask.data == NULL) return Py_NewRef(Py_None);
+    const cr_py_column bits = {
+        .type = "bits", .length = c->count, .data = c->mask.data, .bytes = c->count / 8 + 1, .first = c->mask.first};
+    return cr_py_arrow_device_new(&bits, self);
+}
+
 static PyObject *get_type(PyObject *self, void *closure) {
     (void)closure;
     const cured_dtype dtype = ((const device_column *)self)->dtype;
     return PyUnicode_FromString(dtype == CURED_BOOL ? "bits" : cured_dtype_name(dtype));
 }
 
-/* A call that was refused has waited for nothing, and the owner's bits are perhaps still read. An answer is waited for. */
+/* A call that was refused has waited for nothing, and the owner's bits are perhaps still read. */
 static void wait_for_bytes(const device_column *c) {
-    const cured_cuda_array one = {c->bytes, 1, CURED_BOOL};
     cured_error ignored;
-    cured_values_free(cr_py_cuda_one(&one, CR_TERM_SOME, CR_PY_LEGACY_STREAM, &ignored));
+    PyThreadState *thread = PyEval_SaveThread();
+    cured_cuda_wait(c->bytes, NULL, cr_py_stream_of(CR_PY_LEGACY_STREAM), true, &ignored);
+    PyEval_RestoreThread(thread);
 }
 
 static void column_dealloc(PyObject *self) {
@@ -140,6 +151,7 @@ static void column_dealloc(PyObject *self) {
 bool cr_py_arrow_device_ready(PyObject *module) {
     static PyGetSetDef fields[] = {{"type", get_type, NULL, "The elements' type.", NULL},
                                    {"size", get_size, NULL, "Elements.", NULL},
+                                   {"lies", get_lies, NULL, "Where elements lie: a column of bools, or None.", NULL},
                                    {"masked", get_masked, NULL, "Whether elements may be missing.", NULL},
                                    {NULL, NULL, NULL, NULL, NULL}};
     PyType_Slot slots[] = {{Py_tp_dealloc, column_dealloc}, {Py_tp_getset, fields}, {0, NULL}};

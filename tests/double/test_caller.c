@@ -56,6 +56,7 @@ END_TEST
 START_TEST(events_are_waited_for) {
     cudaStream_t writer;
     cudaEvent_t event;
+    cudaGraph_t graph;
     double *data, seen = 0;
     const double ones[] = {1, 1, 1, 1};
     ck_assert_int_eq(cudaStreamCreateWithFlags(&writer, cudaStreamNonBlocking), 0);
@@ -76,6 +77,20 @@ START_TEST(events_are_waited_for) {
         ck_assert_int_eq(cudaStreamSynchronize(stream), 0);
         ck_assert_double_eq(seen, 1);
     }
+    const cr_double_counts before = asks_counts();
+    ck_assert_int_eq(cr_double_slow_write(stream, data, ones, sizeof ones), 0);
+    ck_assert_int_eq(cr_double_slow_write(writer, data, ones, sizeof ones), 0);
+    ck_assert_int_eq(cured_cuda_wait(data, NULL, stream, true, &error), CURED_OK); /* for its stream alone */
+    const cr_double_counts after = asks_counts();
+    ck_assert_uint_eq(after.stream_syncs - before.stream_syncs, 1);
+    ck_assert_uint_eq(after.launches, before.launches);
+    ck_assert_uint_eq(cr_double_pending_in(stream), 0);
+    ck_assert_uint_ne(cr_double_pending_in(writer), 0);
+    ck_assert_int_eq(cudaStreamSynchronize(writer), 0);
+    ck_assert_int_eq(cudaStreamBeginCapture(writer, cudaStreamCaptureModeRelaxed), 0);
+    ck_assert_int_eq(cured_cuda_wait(data, NULL, writer, true, &error), CURED_FAILED_PRECONDITION);
+    ck_assert_int_eq(cudaStreamEndCapture(writer, &graph), 0);
+    cudaGraphDestroy(graph);
     ck_assert_int_eq(cured_cuda_wait(data, NULL, stream, false, &error), CURED_INVALID_ARGUMENT);
     ck_assert(says("wait for an event"));
     ck_assert_int_eq(cured_cuda_wait(ones, event, stream, false, &error), CURED_INVALID_ARGUMENT);

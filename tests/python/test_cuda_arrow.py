@@ -6,7 +6,7 @@ import itertools
 import unittest
 
 import numpy
-from arrow_producer import ALIVE, FORMATS, Node, OfArray, OfDevice, OfDevices
+from arrow_producer import ALIVE, FORMATS, Node, OfArray, OfDevice, OfDevices, OfStream
 from support import Case, cured
 from test_cuda_here import CUDA, TO_DEVICE, Tensor, number, outcome
 
@@ -298,10 +298,12 @@ class Released(Case):
             node.array()
             slow = Tensor(numpy.zeros(3000, "f4"), 1)
             CUDA.cr_double_slow_write(number(1), number(slow.memory), number(slow.memory), ctypes.c_size_t(0))
+            launches = CUDA.cr_double_calls(b"launch")
             with self.assertRaisesRegex(Exception, "axis"):
                 cured.sum(column, axis=3)
             gc.collect()
             self.assertEqual([0], node.pending, seed)
+            self.assertEqual(1, CUDA.cr_double_calls(b"launch") - launches, "that of the bits: nothing is folded to wait")
 
 
 class Refused(Arrow):
@@ -320,6 +322,23 @@ class Refused(Arrow):
             self.assertEqual(outcome(lambda: getattr(cured, op)(a, **{name: array})),
                              outcome(lambda: getattr(cured, op)(first(), **{name: OfDevice(There(array), 2)})), name)
 
+    def test_the_first_that_is_missing(self):
+        """As of the same column on the host, also behind chunks in which none is."""
+        a = random("f4", 300)
+        for first, offset, before in itertools.product((0, 7, 64, 299), (0, 3, 8), (0, 1, 150)):
+            missing = numpy.zeros(offset + 300, bool)
+            missing[[offset + first, -1]] = True
+            values = numpy.concatenate([a[:offset], a])
+            sentences = []
+            for kind, stream, one in ((There, OfDevices, lambda node: OfDevice(node, 2)), (Node, OfStream, OfArray)):
+                node = kind(values, missing, offset)
+                column = stream([kind(a[:before]), node]) if before else one(node)
+                with self.assertRaises(ValueError) as caught:
+                    cured.sum(column, nulls="error")
+                sentences.append(str(caught.exception))
+            self.assertEqual(sentences[0], sentences[1], (first, offset, before))
+            self.assertIn("the first at [%d];" % (before + first), sentences[0])
+
     def test_sentences(self):
         a, mask = random("f4"), mask_of()
         def there(missing=None, **more):
@@ -332,7 +351,7 @@ class Refused(Arrow):
                      lambda: cured.sum(there(mask), where=Tensor(~mask)), lambda: cured.reduce(there(mask), "min,max", where=Tensor(~mask)),
                      lambda: cured.mean(there(mask), axis=0, where=Tensor(~mask)), lambda: cured.partial(there(mask), "sum", where=Tensor(~mask)))),
                  ("no position", lambda: cured.partial(there(mask), "sum", first=0)),
-                 ("initial", lambda: cured.sum(there(), initial=1)), ("nulls: the array has missing elements, %d of them; nulls=.skip. leaves them out" % mask.sum(), lambda: cured.sum(there(mask), nulls="error")),
+                 ("initial", lambda: cured.sum(there(), initial=1)), ("nulls: the array has missing elements, the first at .%d.; nulls=.skip. leaves them out" % mask.argmax(), lambda: cured.sum(there(mask), nulls="error")),
                  ("client: an Arrow array on a GPU is answered in this process", lambda: client.sum(there())),
                  ("client: an Arrow array on a GPU", lambda: cured.sum(there(), client=client)),
                  ("lies on a GPU", lambda: cured.sum(OfArray(Node(a)), where=OfDevice(There(random("u1")), 2))),

@@ -164,7 +164,8 @@ CURED_API cured_status cured_cuda_from_linear(cured_dtype dtype, const cured_op 
 CURED_API cured_status cured_cuda_order(const void *data, void *before, void *after, cured_error *error);
 
 /* What is put in the stream from now on waits until the event, a cudaEvent_t of the program's, has happened; the host waits for nothing.
- * here: the calling thread waits instead, and nothing is put in the stream. For memory whose producer tells by an event when it is
+ * here: the calling thread waits instead, and nothing is put in the stream. With here an event of NULL is all that the stream has now
+ * (FAILED_PRECONDITION while it is captured). For memory whose producer tells by an event when it is
  * written, as Arrow's device arrays do. data: that memory, or NULL for the current device. */
 CURED_API cured_status cured_cuda_wait(const void *data, void *event, void *stream, bool here, cured_error *error);
 

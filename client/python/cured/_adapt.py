@@ -126,14 +126,18 @@ def is_spans(dtype):
     return type(dtype).__name__ in ("PeriodDtype", "IntervalDtype")
 
 
+def missing_at(place):
+    """What nulls="error" raises."""
+    return ValueError("nulls: the array has missing elements, the first at %r; nulls='skip' leaves them out" % (place,))
+
+
 def no_nulls(a):
     """ValueError where elements of a masked array, or of a nullable column, are missing."""
     import numpy
     missing = adapt(a)[1]
     missing = missing if missing is None else numpy.asarray(missing)
     if missing is not None and missing.any():
-        raise ValueError("nulls: the array has missing elements, the first at %r; nulls='skip' leaves them out"
-                         % ([int(at) for at in numpy.argwhere(missing)[0]],))
+        raise missing_at([int(at) for at in numpy.argwhere(missing)[0]])
 
 
 def arrow(a):

@@ -9,7 +9,7 @@ import itertools
 import numpy
 
 from . import _blocks, _cured
-from ._adapt import CAPSULES, is_arrow
+from ._adapt import CAPSULES, is_arrow, missing_at
 
 NUMPY = {"bits": "?", "u8": "u1", "i8": "i1", "f16": "f2", "f32": "f4", "f64": "f8",
          **{kind + str(8 * size): kind + str(size) for kind in "iu" for size in (2, 4, 8)}}
@@ -241,9 +241,11 @@ def answer_on_gpu(function, on_gpu, client, options):
     if nulls not in ("skip", "error"):
         raise ValueError("nulls: %r, must be 'skip' or 'error'" % (nulls,))
     if nulls == "error":
-        missing = sum(column.size - _cured.count(column) for column in on_gpu.columns if column.masked)
-        if missing:
-            raise ValueError("nulls: the array has missing elements, %d of them; nulls='skip' leaves them out" % missing)
+        at = 0
+        for column in on_gpu.columns:
+            if column.masked and _cured.count(column) != column.size:
+                raise missing_at([at + _cured.argmin(column.lies)])
+            at += column.size
     for name in BESIDE:
         beside = opened(options.get(name))
         if isinstance(beside, OnGpu):

@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy
 
+from ._adapt import missing_at
+
 BLOCK_BYTES = 32 << 20
 MOST_BYTES = 1 << 30  # of a block that chunks, or slices along an axis, make larger
 
@@ -81,8 +83,7 @@ def complete(block, start):
     missing = numpy.ma.getmask(block)
     if missing is not numpy.ma.nomask and missing.any():
         place = numpy.unravel_index(int(missing.argmax()), missing.shape) if missing.shape else ()
-        raise ValueError("nulls: the array has missing elements, the first at %r; nulls='skip' leaves them out"
-                         % ([int(at) + begin for at, begin in zip(place, start)],))
+        raise missing_at([int(at) + begin for at, begin in zip(place, start)])
     return block
 
 

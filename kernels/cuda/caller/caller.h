@@ -100,7 +100,8 @@ typedef struct cr_caller_api {
                           uint64_t *counts, cr_error *error);
     /* What is put in the stream `after` from now on waits for what is in `before` now. data: memory of that stream's device. */
     cr_status (*order)(const void *data, void *before, void *after, cr_error *error);
-    /* What is put in the stream from now on waits until the event has happened; here: this thread waits instead. */
+    /* What is put in the stream from now on waits until the event has happened; here: this thread waits instead, without an event for all
+     * that is in the stream now. */
     cr_status (*wait)(const void *data, void *event, void *stream, bool here, cr_error *error);
     /* A byte of 0 or 1 for each of so many bits, in memory of the stream's that bits_free gives back; NULL of none. */
     cr_status (*bits)(const void *bits, uint64_t first, uint64_t count, void *stream, void **bytes, cr_error *error);
