@@ -22,7 +22,7 @@ enum { MAGIC = 0x6b657973, MAX_STATES = 4, MAX_PIECES = 9 };
 
 /* As keys_property.py packs it. */
 typedef struct header {
-    uint32_t magic, dtype, ops, nan, result_dtype, misalign, key_dtype, mask, drop, overflow;
+    uint32_t magic, dtype, ops, nan, result_dtype, misalign, key_dtype, mask, drop, overflow, pairs, unused;
     uint64_t rows, columns, groups, ddof, order;
 } header;
 
@@ -130,9 +130,11 @@ static void shuffled(const input *in, answers *a) {
     const size_t columns = (size_t)in->keys.columns;
     const bool masked = in->view.mask.kind != CR_MASK_NONE;
     uint8_t *data = must(malloc(in->keys.count * row + 1)), *keys = must(malloc(in->keys.count * key + 1));
-    uint8_t *mask = must(calloc(in->keys.count * columns + 1, 1));
+    uint8_t *mask = must(calloc(in->keys.count * columns + 1, 1)), *second = must(malloc(in->keys.count * row + 1));
+    const uint8_t *pairs = in->view.second;
     if (in->keys.count != 0) {
         memcpy(data, in->view.data, in->keys.count * row);
+        if (pairs != NULL) memcpy(second, pairs, in->keys.count * row);
         memcpy(keys, in->keys.data, in->keys.count * key);
     }
     for (uint64_t i = 0; masked && i < in->keys.count * columns; i++)
@@ -140,13 +142,17 @@ static void shuffled(const input *in, answers *a) {
     for (uint64_t i = in->keys.count; i > 1; i--) {
         const uint64_t j = next_random(i);
         swap_bytes(data + (i - 1) * row, data + j * row, row);
+        if (pairs != NULL) swap_bytes(second + (i - 1) * row, second + j * row, row);
         swap_bytes(keys + (i - 1) * key, keys + j * key, key);
         swap_bytes(mask + (i - 1) * columns, mask + j * columns, columns);
     }
     other.keys.data = keys;
-    other.view = (cr_view){.data = data, .mask = {mask, 0, masked ? CR_MASK_BYTES : CR_MASK_NONE, false}};
+    other.view = (cr_view){.data = data,
+                           .mask = {mask, 0, masked ? CR_MASK_BYTES : CR_MASK_NONE, false},
+                           .second = pairs != NULL ? second : NULL};
     whole(&other, a);
     free(data);
+    free(second);
     free(keys);
     free(mask);
 }
@@ -235,6 +241,7 @@ static void by_libcured(const input *in, bool stream, answers *a) {
                              in->keys.groups, in->keys.columns, in->keys.drop};
     const uint64_t count = cr_keys_elements(&in->keys), bytes = count * cr_dtype_size(in->spec.dtype);
     const cured_mask mask = {in->view.mask.data, count, 0, (cured_mask_kind)in->view.mask.kind, false};
+    const cured_second second = {in->view.second, count, (cured_dtype)in->spec.dtype};
     cured_options o = CURED_OPTIONS_INIT;
     cured_op ops[CR_AXIS_MAX_OPS];
     cured_call *call = NULL;
@@ -245,6 +252,7 @@ static void by_libcured(const input *in, bool stream, answers *a) {
     o.ddof = in->spec.finish.ddof;
     o.keys = &keys;
     o.mask = in->view.mask.kind != CR_MASK_NONE ? &mask : NULL;
+    o.second = second.data != NULL ? &second : NULL;
     o.results = a->out;
     o.statuses = true;
     for (uint32_t k = 0; k < in->spec.op_count; k++) ops[k] = (cured_op)in->spec.ops[k];
@@ -303,7 +311,7 @@ static void run_ways(const input *in, uint64_t order) {
             answers *a = i == 0 && way == 0 ? &first : &other;
             if (a == &other) answers_new(a, in);
             if (way == 3) cr_fast_switch_off((uint64_t)1 << CR_FAST_KEY_DIGITS);
-            if (way == 4) cr_fast_switch_off((uint64_t)1 << CR_FAST_SUMS);
+            if (way == 4) cr_fast_switch_off((uint64_t)1 << CR_FAST_SUMS | (uint64_t)1 << CR_FAST_PAIRS);
             if (way > 5)
                 by_libcured(in, way == 7, a);
             else
@@ -326,9 +334,10 @@ static void run_case(const header *h) {
     const size_t bytes = (size_t)elements * cr_dtype_size((cr_dtype)h->dtype);
     const size_t key_bytes = (size_t)h->rows * cr_dtype_size((cr_dtype)h->key_dtype);
     uint8_t *data = must(malloc(h->misalign + bytes + 1)), *keys = must(malloc(h->misalign + key_bytes + 1));
-    uint8_t *mask = must(malloc(elements + 1));
+    uint8_t *mask = must(malloc(elements + 1)), *second = must(malloc(2 * h->misalign + bytes + 1));
     read_all(ops, h->ops * sizeof ops[0]);
     read_all(data + h->misalign + 1, bytes);
+    if (h->pairs) read_all(second + 2 * h->misalign + 1, bytes); /* at another alignment */
     read_all(keys + h->misalign + 1, key_bytes);
     if (h->mask != 0) read_all(mask + 1, h->mask == 1 ? elements : (elements + 7) / 8);
     input in = {.spec = {.dtype = (cr_dtype)h->dtype,
@@ -344,7 +353,9 @@ static void run_case(const header *h) {
                          .columns = h->columns,
                          .dtype = (cr_dtype)h->key_dtype,
                          .drop = h->drop},
-                .view = {data + h->misalign + 1, {mask + 1, 0, (cr_mask_kind)h->mask, false}}};
+                .view = {.data = data + h->misalign + 1,
+                         .mask = {mask + 1, 0, (cr_mask_kind)h->mask, false},
+                         .second = h->pairs ? second + 2 * h->misalign + 1 : NULL}};
     cr_error error = {CR_OK, ""};
     for (uint32_t k = 0; k < h->ops && error.code == CR_OK; k++) {
         const cr_op op = in.spec.ops[k] = (cr_op)ops[k];
@@ -359,6 +370,7 @@ static void run_case(const header *h) {
         run_ways(&in, h->order);
     printf(".\n");
     free(data);
+    free(second);
     free(keys);
     free(mask);
 }

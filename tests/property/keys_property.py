@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Property run of reductions by key: random arrays of values and of rows, random keys and masks, whole, in pieces, shuffled, by
+"""Property run of reductions by key: random arrays of values and of rows, pairs of such arrays, random keys and masks, whole, in pieces, shuffled, by
 limbs and by partials, on every instruction set, checked bit by bit against the oracle, group by group.
 
     keys_property.py DRIVER                        the run for CI
@@ -16,10 +16,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import cases  # noqa: E402
 import ops as ops_table  # noqa: E402
 import oracle  # noqa: E402
+import pairs  # noqa: E402
 from axis_property import INT_SUMS, agrees, fill, nan_of  # noqa: E402
+from pairs_property import near  # noqa: E402
 from property import DTYPE_IDS, ONLY, OP_IDS  # noqa: E402
 
 BATCH = 50
+PAIRS = list(ops_table.PAIRS)
 KEY_DTYPES = ["i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"]
 STATUS = {"INVALID_ARGUMENT": 3, "OUT_OF_RANGE": 11}
 
@@ -82,6 +85,12 @@ def make_case(seed, number):
         ops = r.sample(["sum", "mean", "norm1", "var"], 2)
     if "prod" in ops and not is_float and result in (None, "i64", "u64"):
         overflow = r.choice(["error", "wrap"])
+    second, other = "none", b""
+    if r.random() < 0.4:
+        second, other = ("near", near(r, dtype, raw)) if r.random() < 0.3 else fill(r, dtype, rows * columns)
+        ops, overflow = r.sample(PAIRS, r.randint(1, len(PAIRS))), "error"
+        if result in ("i128", "i64", "u64", "i32"):
+            ops = [op for op in ops if op != "average"] or ["dot"]
     ddof = r.choice([0, 1, 2]) if all(op in ("var", "std") for op in ops) else 0
     key_dtype = r.choice(KEY_DTYPES)
     drop = r.random() < 0.5
@@ -90,7 +99,7 @@ def make_case(seed, number):
     if r.random() < 0.4:
         share = r.choice([0, 0.1, 0.5, 0.9, 1])
         mask = [r.random() < share for _ in range(rows * columns)]
-    return {"dtype": dtype, "name": name, "raw": raw, "rows": rows, "columns": columns, "groups": groups, "ops": ops,
+    return {"dtype": dtype, "name": name, "second": second, "raw": raw, "other": other, "rows": rows, "columns": columns, "groups": groups, "ops": ops,
             "result": result, "overflow": overflow, "nan": r.choice(["propagate", "skip"]), "ddof": ddof, "drop": drop,
             "keys": keys, "key_dtype": key_dtype, "mask": mask, "mask_kind": 0 if mask is None else r.choice([1, 2]),
             "misalign": r.choice([0, 1, 3, 8, 31]), "order": r.getrandbits(63)}
@@ -108,20 +117,26 @@ def pack_mask(c):
 def pack_case(c):
     size, signed = oracle.INTS[c["key_dtype"]]
     return b"".join([
-        struct.pack("<10I5Q", 0x6b657973, DTYPE_IDS[c["dtype"]], len(c["ops"]), int(c["nan"] == "skip"),
+        struct.pack("<12I5Q", 0x6b657973, DTYPE_IDS[c["dtype"]], len(c["ops"]), int(c["nan"] == "skip"),
                     DTYPE_IDS[c["result"]] if c["result"] else 0, c["misalign"], DTYPE_IDS[c["key_dtype"]],
-                    c["mask_kind"], int(c["drop"]), int(c["overflow"] == "wrap"), c["rows"], c["columns"], c["groups"],
+                    c["mask_kind"], int(c["drop"]), int(c["overflow"] == "wrap"),
+                    int(c["second"] != "none"), 0, c["rows"], c["columns"], c["groups"],
                     c["ddof"], c["order"]),
-        struct.pack("<%dI" % len(c["ops"]), *[OP_IDS[op] for op in c["ops"]]), c["raw"],
+        struct.pack("<%dI" % len(c["ops"]), *[ops_table.PAIRS.get(op) or OP_IDS[op] for op in c["ops"]]), c["raw"], c["other"],
         b"".join(k.to_bytes(size, "little", signed=signed) for k in c["keys"]), pack_mask(c)])
 
 
 def expected(c, op, elements):
-    """A cell's bytes and status. elements: pairs of a row's number and an element's bytes."""
+    """A cell's bytes and status. elements: of each a row's number, its bytes, and those of the other array's."""
     dtype, result = c["dtype"], c["result"]
     if dtype in oracle.INTS and op in ops_table.EXACT and result is None:
         result = "i64" if oracle.INTS[dtype][1] else "u64"
-    raw = b"".join(x for _, x in elements)
+    raw = b"".join(x for _, x, _ in elements)
+    if op in PAIRS:
+        if dtype in oracle.INTS and op != "average":
+            result = result or ("i64" if oracle.INTS[dtype][1] else "u64")
+        want = pairs.answer(op, dtype, raw, b"".join(y for _, _, y in elements), c["nan"], result)
+        return (None, STATUS[want[1]]) if want[0] == "error" else (want[2], 0)
     overflow = c["overflow"] if dtype in oracle.INTS and op == "prod" else "error"
     want = oracle.answer(op, dtype, raw, c["nan"], result, c["ddof"], overflow)
     if want[0] == "between":
@@ -144,7 +159,7 @@ def cells(c):
         for column in range(columns):
             at = row * columns + column
             if c["mask"] is None or c["mask"][at]:
-                of[key * columns + column].append((row, c["raw"][at * size:(at + 1) * size]))
+                of[key * columns + column].append((row, c["raw"][at * size:(at + 1) * size], c["other"][at * size:(at + 1) * size]))
     return of
 
 
@@ -173,8 +188,8 @@ def check(c, lines):
 
 
 def describe(c):
-    return "%s %s (%d, %d) keys=%s groups=%d ops=%s result=%s nan=%s mask=%d drop=%s" % (
-        c["dtype"], c["name"], c["rows"], c["columns"], c["key_dtype"], c["groups"], c["ops"], c["result"], c["nan"],
+    return "%s %s with %s (%d, %d) keys=%s groups=%d ops=%s result=%s nan=%s mask=%d drop=%s" % (
+        c["dtype"], c["name"], c["second"], c["rows"], c["columns"], c["key_dtype"], c["groups"], c["ops"], c["result"], c["nan"],
         c["mask_kind"], c["drop"])
 
 

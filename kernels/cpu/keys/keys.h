@@ -4,7 +4,8 @@
  * An exact sum of a cell is two digits (or four) of 36 bits in 64, at a place that the first data choose for all cells; what does not
  * fit there goes to limbs, an array of one for each cell, which is made when a first element needs it. So a sum of f64 takes 16
  * bytes a group, and 8 more for each 32 bits that outliers reach. More than CR_KEYS_STATE_LOG2 is refused. A sum without kernels of its own
- * has no digits, and goes to the limbs by powers of its elements (family/power.h), or by terms of pairs (family/pair.h).
+ * has no digits, and goes to the limbs by powers of its elements (family/power.h). A pair of which a term does not fit goes there by its
+ * terms (family/pair.h).
  *
  * Thread: a state is used by one thread at a time. Owner: whoever made it. The state allocates. */
 #ifndef CURED_KERNELS_CPU_KEYS_KEYS_H

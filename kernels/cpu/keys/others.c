@@ -110,26 +110,30 @@ static void powers(cr_by_key *state, cr_key_sum *sum, const cr_key_block *block,
     }
 }
 
+void cr_key_put_pair(cr_by_key *state, cr_key_sum *sum, const cr_key_block *block, unsigned i) {
+    const cr_dtype dtype = state->spec.dtype;
+    const number x = number_at(dtype, block->p + i * block->size),
+                 y = number_at(dtype, block->second + i * block->size);
+    const uint32_t cell = block->cell[i];
+    cr_pair_terms terms;
+    if (cell >= state->cells) return;
+    cr_pair_terms_of(sum->at, &x, &y, &terms);
+    if (terms.special != CR_PAIR_NUMBER) cr_key_put_special(state, sum, cell, terms.special);
+    for (unsigned t = 0; t < terms.count; t++)
+        cr_key_put_bits(state, sum, cell, terms.term[t].magnitude, terms.term[t].negative, terms.term[t].bit);
+}
+
 /* Of the elements of two arrays. */
-static void pairs(cr_by_key *state, cr_key_sum *sum, const cr_key_block *block, const kind *k) {
-    for (unsigned i = 0; i < block->n; i++) {
-        const number x = number_at(k->dtype, block->p + i * k->size);
-        const number y = number_at(k->dtype, block->second + i * k->size);
-        cr_pair_terms terms;
-        if (block->cell[i] >= state->cells) continue;
-        cr_pair_terms_of(sum->at, &x, &y, &terms);
-        if (terms.special != CR_PAIR_NUMBER) cr_key_put_special(state, sum, block->cell[i], terms.special);
-        for (unsigned t = 0; t < terms.count; t++)
-            cr_key_put_bits(state, sum, block->cell[i], terms.term[t].magnitude, terms.term[t].negative,
-                            terms.term[t].bit);
-    }
+static void pairs(cr_by_key *state, cr_key_sum *sum, const cr_key_block *block) {
+    for (unsigned i = 0; i < block->n; i++) cr_key_put_pair(state, sum, block, i);
 }
 
 void cr_key_others(cr_by_key *state, const cr_key_block *block) {
     const kind k = kind_of(state->spec.dtype);
     for (unsigned at = 0; at < CR_SUMS; at++) {
         cr_key_sum *sum = &state->sums[at];
-        if (sum->by_powers) (cr_sum_rows[at].family & CR_FAM_PAIRS ? pairs : powers)(state, sum, block, &k);
+        if (sum->by_powers && cr_sum_rows[at].family & CR_FAM_PAIRS) pairs(state, sum, block);
+        if (sum->by_powers && !(cr_sum_rows[at].family & CR_FAM_PAIRS)) powers(state, sum, block, &k);
     }
     if (state->first_nan != NULL || state->min != NULL || state->max != NULL) extrema(state, block, &k);
     if (state->counts != NULL) counts(state, block, &k);

@@ -108,6 +108,10 @@ void cr_key_put_special(cr_by_key *state, cr_key_sum *sum, uint64_t cell, int ki
 /* Adds one element to a sum's limbs, or to its NaNs and infinities. */
 void cr_key_put(cr_by_key *state, cr_key_sum *sum, uint32_t cell, double x);
 void cr_key_put_int(cr_by_key *state, cr_key_sum *sum, uint32_t cell, uint64_t magnitude, bool negative);
+/* Adds pair i of a block to a sum's limbs, or to its NaNs and infinities (others.c). */
+void cr_key_put_pair(cr_by_key *state, cr_key_sum *sum, const cr_key_block *block, unsigned i);
+/* Whether the digits have no place, or one that too many elements did not fit. */
+bool cr_key_unplaced(const cr_by_key *state, const cr_key_sum *sum);
 /* Chooses the place of the digits by n elements at p, float32 if narrow, else float64; not where all are zeros, infinities or NaNs. */
 void cr_key_place(cr_by_key *state, cr_key_sum *sum, const uint8_t *p, bool narrow, unsigned n);
 /* Before n more elements: no digit will overflow. */

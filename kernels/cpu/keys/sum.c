@@ -23,26 +23,22 @@ static uint64_t bits_of(double x) {
 
 static bool is_float(const cr_by_key *state) { return cr_dtype_kind(state->spec.dtype) == CR_KIND_FLOAT; }
 
-/* Whether each term of a pair is a float64, so that digits take it: a product, or a weight. */
-static bool is_narrow_pair(cr_sum_at at, cr_dtype dtype) {
-    return (at == CR_AT_DOT || at == CR_AT_WEIGHTS) && cr_dtype_kind(dtype) == CR_KIND_FLOAT &&
-           cr_dtype_size(dtype) <= 4;
-}
-
 /* Whether terms have a sign. */
 static bool is_signed_sum(const cr_key_sum *sum) { return sum->at != CR_AT_SUMABS && sum->at != CR_AT_SUMSQ; }
 
 void cr_key_sum_begin(cr_by_key *state, cr_key_sum *sum, cr_sum_at at) {
     const cr_dtype dtype = state->spec.dtype;
     *sum = (cr_key_sum){.at = at, .limbs = cr_sum_limbs(at, dtype), .grid = cr_sum_grid(at, dtype), .levels = 2};
-    const bool known = (unsigned)at < (unsigned)CR_KNOWN_SUMS, pair = !known && is_narrow_pair(at, dtype);
-    sum->by_powers = (!known && !pair) || !cr_fast_on(pair ? CR_FAST_PAIRS : CR_FAST_SUMS);
+    const bool pair = cr_sum_rows[at].family & CR_FAM_PAIRS;
+    const bool known = pair || (unsigned)at < (unsigned)CR_KNOWN_SUMS;
+    sum->by_powers = !known || !cr_fast_on(pair ? CR_FAST_PAIRS : CR_FAST_SUMS);
     if (sum->by_powers) {
         sum->levels = 0;
         return;
     }
-    if (at == CR_AT_SUMSQ && cr_dtype_size(dtype) == 8) sum->levels = CR_KEYS_LEVELS;
-    if (at != CR_AT_SUMSQ && !pair && is_float(state) && dtype != CR_F64) sum->levels = 1;
+    const bool wide = cr_dtype_size(dtype) == 8, squares = cr_sum_rows[at].power == 2;
+    if (squares && wide) sum->levels = CR_KEYS_LEVELS;
+    if (!squares && !wide && is_float(state)) sum->levels = 1;
     sum->step = is_float(state) ? CR_KEYS_STEP : CR_KEYS_INT_STEP;
     sum->top = is_float(state) ? 0 : CR_KEYS_INT_STEP * (int)(sum->levels - 1);
     sum->placed = !is_float(state);
@@ -187,11 +183,14 @@ static unsigned mantissa_of(cr_dtype dtype) {
     return 0;
 }
 
+/* Whether what is added are squares of the elements that choose the place, and products of two of them. */
+static bool are_squares(const cr_key_sum *sum) { return sum->at == CR_AT_SUMSQ || sum->at == CR_AT_SQDIST; }
+
 /* Powers of two that so many digits take elements of: of squares half as many. */
 static int width_of(const cr_by_key *state, const cr_key_sum *sum, unsigned levels) {
     const int bits = (levels == 1 ? CR_KEYS_ONE_STEP : CR_KEYS_STEP * (int)levels) - SLACK;
     const int mantissa = (int)mantissa_of(state->spec.dtype) * (sum->at == CR_AT_DOT ? 2 : 1);
-    return sum->at == CR_AT_SUMSQ ? (bits - 2 * mantissa) / 2 : bits - mantissa;
+    return are_squares(sum) ? (bits - 2 * mantissa) / 2 : bits - mantissa;
 }
 
 /* The highest exponent field of those `width` neighbours that hold most of all, and how many they hold. */
@@ -223,8 +222,7 @@ static bool grow(cr_by_key *state, cr_key_sum *sum) {
     return true;
 }
 
-__attribute__((noinline)) static void place(cr_by_key *state, cr_key_sum *sum, const uint8_t *p, bool narrow,
-                                            unsigned n) {
+void cr_key_place(cr_by_key *state, cr_key_sum *sum, const uint8_t *p, bool narrow, unsigned n) {
     uint16_t of[EXPONENTS] = {0};
     unsigned some = 0, most;
     for (unsigned i = 0; i < n; i++) {
@@ -249,7 +247,7 @@ __attribute__((noinline)) static void place(cr_by_key *state, cr_key_sum *sum, c
     const int exponent = high - 1023 + 1; /* elements are below 2^exponent */
     /* The lowest digit's anchor needs a unit that float64 has, and the highest must be finite. */
     const int least = CR_F64_GRID + CR_KEYS_STEP * (int)(sum->levels - 1), largest = 970;
-    int top = (sum->at == CR_AT_SUMSQ ? 2 * exponent : exponent) + SLACK - cr_key_reach(sum);
+    int top = (are_squares(sum) ? 2 * exponent : exponent) + SLACK - cr_key_reach(sum);
     if (top < least) top = least;
     if (top > largest) top = largest;
     sum->top = top;
@@ -257,9 +255,9 @@ __attribute__((noinline)) static void place(cr_by_key *state, cr_key_sum *sum, c
     sum->since = sum->misfits = 0;
 }
 
-void cr_key_place(cr_by_key *state, cr_key_sum *sum, const uint8_t *p, bool narrow, unsigned n) {
+bool cr_key_unplaced(const cr_by_key *state, const cr_key_sum *sum) {
     const uint64_t patience = state->cells < PATIENCE_LEAST ? PATIENCE_LEAST : state->cells;
-    if (!sum->placed || (sum->since >= patience && sum->misfits >= sum->since / 16)) place(state, sum, p, narrow, n);
+    return !sum->placed || (sum->since >= patience && sum->misfits >= sum->since / 16);
 }
 
 /* ---- merging and answers ---- */
