@@ -157,6 +157,46 @@ uint64_t cr_big_divide(cr_big *x, uint64_t divisor) {
     return rest;
 }
 
+unsigned __int128 cr_big_divide_long(cr_big *x, const cr_big *divisor) {
+    const uint32_t n = divisor->n, high = divisor->d[n - 1], second = divisor->d[n - 2];
+    unsigned __int128 quotient = 0;
+    assert(n >= 2 && high >> 31 == 1 && x->n < CR_BIG_DIGITS);
+    if (x->n < n) return 0;
+    x->d[x->n] = 0;
+    for (uint32_t at = x->n - n + 1; at-- > 0;) {
+        uint32_t *d = x->d + at;
+        const uint64_t upper = (uint64_t)d[n] << 32 | d[n - 1];
+        uint64_t digit = upper / high, rest = upper % high, carry = 0;
+        while (rest >> 32 == 0 && (digit >> 32 != 0 || digit * second > (rest << 32 | d[n - 2]))) {
+            digit--;
+            rest += high;
+        }
+        int64_t borrow = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            carry += digit * divisor->d[i];
+            borrow += (int64_t)d[i] - (uint32_t)carry;
+            d[i] = (uint32_t)borrow;
+            borrow >>= 32;
+            carry >>= 32;
+        }
+        borrow += (int64_t)d[n] - (int64_t)carry;
+        d[n] = (uint32_t)borrow;
+        if (borrow < 0) { /* one too many, which is rare */
+            digit--;
+            carry = 0;
+            for (uint32_t i = 0; i < n; i++) {
+                carry += (uint64_t)d[i] + divisor->d[i];
+                d[i] = (uint32_t)carry;
+                carry >>= 32;
+            }
+        }
+        quotient = quotient << 32 | digit;
+    }
+    x->n = n;
+    trim(x);
+    return quotient;
+}
+
 /* floor(sqrt(x)) and what is left, for x >= 2^62. The processor's root is off by one at most, in any rounding mode: x rounded to a double, and
  * its root rounded again, lie within 2^-52 of the root, which is below 2^32. */
 static uint64_t root_of_64(uint64_t x, uint64_t *rest) {

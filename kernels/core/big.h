@@ -42,6 +42,9 @@ void cr_big_subtract(cr_big *a, const cr_big *b);
 void cr_big_multiply(cr_big *out, const cr_big *a, const cr_big *b);
 /* x /= divisor (not 0), rounded down; returns the remainder. */
 uint64_t cr_big_divide(cr_big *x, uint64_t divisor);
+/* x becomes what x / divisor leaves; returns the quotient, which is below 2^128. The divisor has two digits or more, and the top one's highest
+ * bit is set. */
+unsigned __int128 cr_big_divide_long(cr_big *x, const cr_big *divisor);
 /* floor(sqrt(x)) for x >= 2^126. */
 uint64_t cr_root_of_128(unsigned __int128 x);
 /* x = floor(sqrt(x)) for x < 2^128; returns whether there was a remainder. */

@@ -69,70 +69,69 @@ static uint64_t rounded_quotient(cr_dtype dtype, bool negative, cr_big *x, int e
     return cr_round(dtype, negative, x, exponent, sticky);
 }
 
-/* One of the sums of a partial, as a number: |sum| to x; returns whether it is negative. */
-static bool sum_of(const cr_partial *p, cr_sum_at at, cr_big *x) {
-    return cr_big_from_limbs(x, p->sums[at].limbs, cr_sum_limbs(at, (cr_dtype)p->dtype));
+/* One of the sums of a partial, as a number: |sum| = x·2^exponent, without digits that are 0 at its end; returns whether it is negative. */
+static bool sum_of(const cr_partial *p, cr_sum_at at, cr_big *x, int *exponent) {
+    const unsigned limbs = cr_sum_limbs(at, (cr_dtype)p->dtype);
+    unsigned zeros = 0;
+    while (zeros < limbs && p->sums[at].limbs[zeros] == 0) zeros++;
+    *exponent = cr_sum_grid(at, (cr_dtype)p->dtype) + 32 * (int)zeros;
+    return cr_big_from_limbs(x, p->sums[at].limbs + zeros, limbs - zeros);
 }
 
-/* n·Σx² − (Σx)²: the spread of n elements, times n. Turns x, the sum of their squares, into it. */
-static void spread(const cr_partial *p, uint64_t n, cr_big *x) {
+/* n·Σx² − (Σx)²: the spread of n elements, times n. Turns x·2^exponent, the sum of their squares, into it. */
+static void spread(const cr_partial *p, uint64_t n, cr_big *x, int *exponent) {
     cr_big total, count, square;
-    sum_of(p, CR_AT_SUM, &total);
+    int below;
+    sum_of(p, CR_AT_SUM, &total, &below);
     cr_big_multiply(&square, &total, &total);
     cr_big_set(&count, n);
     cr_big_multiply(&total, x, &count);
+    const int shift = *exponent - 2 * below;
+    if (shift > 0) {
+        cr_big_shift_left(&total, (unsigned)shift);
+        *exponent = 2 * below;
+    } else {
+        cr_big_shift_left(&square, (unsigned)-shift);
+    }
     /* Never negative (Cauchy and Schwarz), unless the memory changed between the two sums. */
     if (cr_big_compare(&total, &square) < 0) total.n = square.n = 0;
     cr_big_subtract(&total, &square);
     *x = total;
 }
 
-/* Takes whole zero digits off the end of x, which is not 0, and moves exponent along. */
-static void strip(cr_big *x, int *exponent) {
-    unsigned zeros = 0;
-    while (x->d[zeros] == 0) zeros++;
-    cr_big_shift_right(x, 32 * zeros);
-    *exponent += (int)(32 * zeros);
-}
-
-/* ±(a·2^exponent)/b, rounded once, for b that is not 0. Changes both. */
+/* ±(a/b)·2^exponent, rounded once, for b that is not 0. Changes both. */
 static uint64_t rounded_ratio(cr_dtype dtype, bool negative, cr_big *a, cr_big *b, int exponent) {
-    enum { BITS = 66 }; /* of the quotient, or one more */
-    unsigned __int128 quotient = 0;
-    int less = 0;
+    enum { BITS = 66, LEAST = 64 }; /* of the quotient, or one more; of the divisor */
     if (a->n == 0) return 0;
-    strip(a, &exponent);
-    strip(b, &less);
-    exponent -= less;
+    int up = LEAST - (int)cr_big_bits(b);
+    if (up < 0) up = (int)(-cr_big_bits(b) % 32);
+    cr_big_shift_left(b, (unsigned)up);
+    exponent += up;
     const int shift = (int)(cr_big_bits(b) + BITS) - (int)cr_big_bits(a);
-    cr_big_shift_left(shift > 0 ? a : b, (unsigned)(shift > 0 ? shift : -shift));
-    exponent -= shift;
-    cr_big_shift_left(b, BITS);
-    for (int bit = BITS; bit >= 0; bit--) {
-        const bool fits = cr_big_compare(a, b) >= 0;
-        if (fits) cr_big_subtract(a, b);
-        quotient = quotient << 1 | fits;
-        cr_big_shift_right(b, 1);
-    }
-    cr_big rounded;
-    cr_big_set(&rounded, quotient);
-    return cr_round(dtype, negative, &rounded, exponent, a->n != 0);
+    bool sticky = false;
+    if (shift > 0)
+        cr_big_shift_left(a, (unsigned)shift);
+    else
+        sticky = cr_big_shift_right(a, (unsigned)-shift);
+    cr_big quotient;
+    cr_big_set(&quotient, cr_big_divide_long(a, b));
+    return cr_round(dtype, negative, &quotient, exponent - shift, sticky || a->n != 0);
 }
 
 /* The sum of the products, divided by that of the weights. A weight whose product is NaN is in neither. */
 static void finish_average(const cr_partial *p, const cr_finish_opts *opts, cr_value *v) {
-    const cr_dtype result = float_result(opts), dtype = (cr_dtype)p->dtype;
+    const cr_dtype result = float_result(opts);
     const cr_specials *products = &p->sums[CR_AT_DOT].special, *weights = &p->sums[CR_AT_WEIGHTS].special;
     cr_big a, b;
-    const bool a_negative = sum_of(p, CR_AT_DOT, &a), b_negative = sum_of(p, CR_AT_WEIGHTS, &b);
+    int of_a, of_b;
+    const bool a_negative = sum_of(p, CR_AT_DOT, &a, &of_a), b_negative = sum_of(p, CR_AT_WEIGHTS, &b, &of_b);
     const bool nan = products->nans != 0 && opts->nan == CR_NAN_PROPAGATE;
     if (nan || weights->pinfs != 0 || weights->ninfs != 0 || b.n == 0 || (products->pinfs && products->ninfs)) {
         answer_nan(v, result);
     } else if (products->pinfs || products->ninfs) {
         cr_value_bits(v, result, cr_float_infinity(result, (products->ninfs != 0) != b_negative));
     } else {
-        const int exponent = cr_sum_grid(CR_AT_DOT, dtype) - cr_sum_grid(CR_AT_WEIGHTS, dtype);
-        cr_value_bits(v, result, rounded_ratio(result, a_negative != b_negative, &a, &b, exponent));
+        cr_value_bits(v, result, rounded_ratio(result, a_negative != b_negative, &a, &b, of_a - of_b));
     }
 }
 
@@ -147,7 +146,6 @@ void cr_finish_sums(const cr_partial *p, cr_op op, const cr_finish_opts *opts, c
     /* A spread is that of the squares, less. It is NaN wherever a value is none, which the sum of the values knows. */
     const cr_sum_at at = term == CR_TERM_SPREAD ? CR_AT_SUMSQ : cr_sum_of(cr_op_needs(op, dtype));
     const cr_specials *special = &p->sums[term == CR_TERM_SPREAD ? CR_AT_SUM : at].special;
-    const int grid = cr_sum_grid(at, dtype);
     if (is_float && decided_by_specials(special, op, opts, v)) return;
     uint64_t n = p->n - (is_float && opts->nan == CR_NAN_SKIP ? special->nans : 0);
     uint64_t divisor = cr_close_divisor(cr_op_divisor(op), n, opts->ddof);
@@ -156,23 +154,25 @@ void cr_finish_sums(const cr_partial *p, cr_op op, const cr_finish_opts *opts, c
         return;
     }
     cr_big x;
-    bool negative = sum_of(p, at, &x);
+    int exponent;
+    bool negative = sum_of(p, at, &x, &exponent);
     if (cr_op_result(op) == CR_RESULT_EXACT && !is_float && cr_dtype_kind(opts->result_dtype) != CR_KIND_FLOAT) {
+        cr_big_shift_left(&x, (unsigned)exponent);
         cr_value_integer(v, opts->result_dtype, is_signed, negative, &x);
         return;
     }
     uint64_t more = 1;
     if (term == CR_TERM_SPREAD) {
-        spread(p, n, &x);
+        spread(p, n, &x, &exponent);
         more = n;
     }
     uint64_t bits;
     if (divisor != 1 || more != 1) {
-        bits = rounded_quotient(result, negative, &x, grid, divisor, more, cr_op_is_root(op));
+        bits = rounded_quotient(result, negative, &x, exponent, divisor, more, cr_op_is_root(op));
     } else if (cr_op_is_root(op)) {
-        bits = rounded_root(result, &x, grid, false);
+        bits = rounded_root(result, &x, exponent, false);
     } else {
-        bits = cr_round(result, negative, &x, grid, false);
+        bits = cr_round(result, negative, &x, exponent, false);
     }
     cr_value_bits(v, result, bits);
 }

@@ -45,6 +45,37 @@ START_TEST(division_undoes_multiplication) {
 }
 END_TEST
 
+/* Digits of which many are all ones or zeros, so that a digit of the quotient is guessed too high. */
+static void draw_extreme(cr_big *x, uint32_t digits) {
+    draw(x, digits);
+    for (uint32_t i = 0; i < x->n; i++) {
+        const uint64_t kind = next_word() % 4;
+        if (kind < 2) x->d[i] = kind == 0 ? UINT32_MAX : i + 1 < x->n ? 0 : 1;
+    }
+}
+
+START_TEST(long_division_undoes_multiplication) {
+    for (int i = 0; i < 20000; i++) {
+        cr_big divisor, quotient, rest, x, low;
+        draw_extreme(&divisor, 2 + (uint32_t)(next_word() % 20));
+        if (divisor.n < 2) continue;
+        cr_big_shift_left(&divisor, -cr_big_bits(&divisor) % 32);
+        draw_extreme(&quotient, (uint32_t)(next_word() % 5));
+        draw_extreme(&rest, (uint32_t)(next_word() % (divisor.n + 1)));
+        cr_big_set(&low, 1);
+        if (i % 3 == 0) { /* as large as it may be */
+            rest = divisor;
+            cr_big_subtract(&rest, &low);
+        }
+        if (cr_big_compare(&rest, &divisor) >= 0) continue;
+        cr_big_multiply(&x, &quotient, &divisor);
+        cr_big_add(&x, &rest);
+        ck_assert(cr_big_divide_long(&x, &divisor) == cr_big_low(&quotient));
+        ck_assert_int_eq(cr_big_compare(&x, &rest), 0);
+    }
+}
+END_TEST
+
 START_TEST(shifts_undo_each_other) {
     for (int i = 0; i < 2000; i++) {
         cr_big a, b;
@@ -132,6 +163,7 @@ END_TEST
 
 CR_CHECK_MAIN("kernels/big") {
     tcase_add_test(tc, division_undoes_multiplication);
+    tcase_add_test(tc, long_division_undoes_multiplication);
     tcase_add_test(tc, shifts_undo_each_other);
     tcase_add_test(tc, root_is_between_squares);
     tcase_add_test(tc, limbs_of_both_signs);
