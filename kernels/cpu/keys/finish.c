@@ -47,17 +47,50 @@ static cr_status finish_slowly(const cr_by_key *s, const cr_finish_opts *share, 
     return status;
 }
 
-/* The sum that op is read from, if its digits may hold it all and its answers are f64; NULL: another way. */
+/* The sum that op is read from, if its digits may hold it all, and its answers are f64 or, of integers, what fits 64 bits; NULL: another
+ * way. */
 static const cr_key_sum *quick_sum(const cr_by_key *s, cr_op op, const cr_finish_opts *share) {
     const uint32_t needs = cr_op_needs(op, s->spec.dtype);
     if ((needs & (needs - 1)) != 0) return NULL; /* a variance, or an average by weights */
     if (cr_op_closing(op) != CR_CLOSING_SUMS || cr_op_is_root(op) || cr_op_term(op) == CR_TERM_SPREAD) return NULL;
-    if (cr_dtype_kind(s->spec.dtype) != CR_KIND_FLOAT) return NULL;
     if (share->result_dtype != CR_DTYPE_NONE && share->result_dtype != CR_F64) return NULL;
     const cr_key_sum *sum = &s->sums[cr_sum_of(needs)];
-    const int unit = sum->top - CR_KEYS_STEP;
-    if (!sum->placed || sum->levels > 2 || unit < -900 || unit > 800) return NULL;
-    return sum;
+    const int unit = sum->top - sum->step;
+    if (!sum->placed || unit < -900 || unit > 800) return NULL;
+    return sum->levels <= 2 || cr_op_divisor(op) == CR_DIVISOR_ONE ? sum : NULL;
+}
+
+/* Whether answers are whole numbers. */
+static bool is_whole(const cr_by_key *s, cr_op op, const cr_finish_opts *share) {
+    return cr_dtype_kind(s->spec.dtype) != CR_KIND_FLOAT && cr_op_result(op) == CR_RESULT_EXACT &&
+           share->result_dtype == CR_DTYPE_NONE;
+}
+
+/* A cell's four digits as upper·2^(2·step) + lower, where lower is not negative. */
+static __int128 four_digits(const int64_t *digit, int step, unsigned __int128 *lower) {
+    const int64_t below = ((int64_t)1 << step) - 1;
+    const int64_t third = digit[2] + (digit[3] >> step), second = digit[1] + (third >> step);
+    *lower = (unsigned __int128)(third & below) << step | (uint64_t)(digit[3] & below);
+    return (__int128)digit[0] * (below + 1) + second;
+}
+
+/* upper·2^below + lower, rounded once. */
+static double rounded_wide(__int128 upper, unsigned __int128 lower, int below) {
+    const bool negative = upper < 0;
+    if (negative && lower != 0) lower = ((unsigned __int128)1 << below) - lower, upper++;
+    const unsigned __int128 magnitude = negative ? -(unsigned __int128)upper : (unsigned __int128)upper;
+    const uint64_t top = (uint64_t)(magnitude >> 64);
+    unsigned __int128 bits = lower;
+    double by = 1;
+    if (magnitude >> (128 - below) == 0) {
+        bits |= magnitude << below;
+    } else { /* as many of lower's bits as there is room for; what is cut off shows in the last */
+        const int room = top ? __builtin_clzll(top) : 64 + __builtin_clzll((uint64_t)magnitude), cut = below - room;
+        bits = magnitude << room | lower >> cut;
+        bits |= (lower >> cut << cut) != lower;
+        by = (double)((uint64_t)1 << cut);
+    }
+    return (negative ? -(double)bits : (double)bits) * by;
 }
 
 /* x / n, rounded once; n is not 0. */
@@ -101,7 +134,7 @@ static void look_beside(beside *all, const cr_key_sum *sum) {
 static void finish_quickly(const cr_by_key *s, const cr_key_sum *sum, bool mean, uint64_t first, uint64_t count,
                            uint8_t *to) {
     enum { EXACT = 53 };
-    const int64_t most = (int64_t)1 << EXACT, step = (int64_t)1 << CR_KEYS_STEP;
+    const int64_t most = (int64_t)1 << EXACT, step = (int64_t)1 << sum->step;
     for (uint64_t i = 0; i < count; i++) {
         const int64_t *digit = sum->digits + (first + i) * sum->levels;
         const int64_t high = digit[0], low = sum->levels == 2 ? digit[1] : 0;
@@ -116,32 +149,73 @@ static void finish_quickly(const cr_by_key *s, const cr_key_sum *sum, bool mean,
         } else {
             const __int128 x = (__int128)high * step + low;
             answer = exact && n == 1 ? total : exact && divides ? total / (double)n : quotient(x, n);
-            answer = scaled(answer, sum->top - CR_KEYS_STEP);
+            answer = scaled(answer, sum->top - sum->step);
         }
         memcpy(to + i * sizeof answer, &answer, sizeof answer);
     }
+}
+
+/* The same of sums that have four digits. */
+static void finish_four(const cr_key_sum *sum, uint64_t first, uint64_t count, uint8_t *to) {
+    for (uint64_t i = 0; i < count; i++) {
+        unsigned __int128 lower;
+        const __int128 upper = four_digits(sum->digits + (first + i) * 4, sum->step, &lower);
+        const double answer = scaled(rounded_wide(upper, lower, 2 * sum->step), sum->top - 3 * sum->step);
+        memcpy(to + i * sizeof answer, &answer, sizeof answer);
+    }
+}
+
+/* Whole numbers of 64 bits; false: that of a cell, *at of them, does not fit. */
+static bool finish_whole(const cr_by_key *s, const cr_key_sum *sum, uint64_t first, uint64_t count, uint64_t *at,
+                         uint8_t *to) {
+    const bool is_signed = cr_dtype_kind(s->spec.dtype) == CR_KIND_SINT;
+    for (; *at < count; ++*at) {
+        const int64_t *digit = sum->digits + (first + *at) * sum->levels;
+        const int64_t two[4] = {0, 0, digit[0], digit[1]};
+        unsigned __int128 lower;
+        const __int128 upper = four_digits(sum->levels == 4 ? digit : two, sum->step, &lower);
+        const uint64_t low = (uint64_t)lower;
+        if (upper != (is_signed ? (int64_t)low >> 63 : 0)) return false;
+        memcpy(to + *at * sizeof low, &low, sizeof low);
+    }
+    return true;
+}
+
+/* Answers of op number k, from its sum's digits; of cells that have more than these, or do not fit, slowly. */
+static cr_status finish_sum(const cr_by_key *s, const cr_key_sum *sum, const cr_finish_opts *share, uint32_t k,
+                            uint64_t first, uint64_t count, void *const out[], cr_error *error) {
+    const cr_op op = s->spec.ops[k];
+    beside all;
+    cr_status status = CR_OK;
+    look_beside(&all, sum);
+    if (is_whole(s, op, &share[k])) {
+        for (uint64_t i = 0; status == CR_OK && !finish_whole(s, sum, first, count, &i, out[k]); i++)
+            status = finish_slowly(s, share, cr_ops_of(op), first + i, i, out, error);
+    } else if (sum->levels == 4) {
+        finish_four(sum, first, count, out[k]);
+    } else {
+        finish_quickly(s, sum, cr_op_divisor(op) == CR_DIVISOR_COUNT, first, count, out[k]);
+    }
+    for (uint64_t i = 0; all.count != 0 && i < count && status == CR_OK; i++) {
+        uint64_t some = 0;
+        for (unsigned w = 0; w < all.count; w++) some |= all.words[w][first + i];
+        if (some != 0) status = finish_slowly(s, share, cr_ops_of(op), first + i, i, out, error);
+    }
+    return status;
 }
 
 static cr_status finish(const cr_by_key *s, uint64_t first, uint64_t count, void *const out[], cr_error *error) {
     cr_finish_opts share[CR_AXIS_MAX_OPS];
     cr_ops left = 0;
     cr_status status = CR_OK;
-    for (uint32_t k = 0; k < s->spec.op_count; k++) {
+    for (uint32_t k = 0; k < s->spec.op_count && status == CR_OK; k++) {
         const cr_op op = s->spec.ops[k];
         share[k] = cr_finish_share(op, s->spec.dtype, &s->spec.finish, NULL);
         const cr_key_sum *sum = quick_sum(s, op, &share[k]);
-        if (sum == NULL) {
+        if (sum != NULL)
+            status = finish_sum(s, sum, share, k, first, count, out, error);
+        else
             left |= cr_ops_of(op);
-            continue;
-        }
-        beside all;
-        look_beside(&all, sum);
-        finish_quickly(s, sum, cr_op_divisor(op) == CR_DIVISOR_COUNT, first, count, out[k]);
-        for (uint64_t i = 0; all.count != 0 && i < count && status == CR_OK; i++) {
-            uint64_t some = 0;
-            for (unsigned w = 0; w < all.count; w++) some |= all.words[w][first + i];
-            if (some != 0) status = finish_slowly(s, share, cr_ops_of(op), first + i, i, out, error);
-        }
     }
     for (uint64_t i = 0; left != 0 && i < count && status == CR_OK; i++)
         status = finish_slowly(s, share, left, first + i, i, out, error);
