@@ -73,6 +73,7 @@ static void pair_end(struct pair_stream *stream, int64_t *limb, unsigned limbs, 
     const bool negative = cr_big_from_limbs(&total, stream->limb, CR_F64_LIMBS);
     const int above = CR_F64_GRID + scale - grid;
     for (unsigned i = 0; i < total.n; i++) {
+        if (total.d[i] == 0) continue; /* as most are, of a short array */
         const int bit = 32 * (int)i + above, below = bit < 0 ? (bit < -31 ? 31 : -bit) : 0; /* where all bits are 0 */
         cr_limbs_put(limb, limbs, pending, total.d[i] >> below, negative, bit < 0 ? 0 : (unsigned)bit);
     }
