@@ -39,14 +39,21 @@ static int take_member(const cli_options *o, cli_input *in) {
     return in->unpacker != NULL ? EXIT_OK : cli_fail(EXIT_IO, "out of memory");
 }
 
+/* Whether a file has as many bytes as its size says. Those of /sys have 4096 for any. */
+static bool has_its_size(int fd, off_t size) {
+    char byte;
+    return size != 4096 || pread(fd, &byte, 1, size - 1) != 0;
+}
+
 static int open_input(const cli_options *o, cli_input *in) {
     struct stat st;
     bool archive;
     int code = cli_open(o->file, &in->name, &in->fd, &archive, &st);
     if (code != EXIT_OK) return code;
-    /* A size of 0 may be untrue (/proc, some FUSE): such a file is read until it ends, as a stream. */
+    /* A size of 0 may be untrue (/proc, some FUSE), as that of /sys is: such a file is read until it ends, as a stream. */
     in->plain = S_ISREG(st.st_mode) && strcmp(o->file, "-") != 0;
-    in->regular = in->plain && (st.st_size > 0 || o->via == VIA_DESCRIPTOR);
+    const bool sized = st.st_size > 0 && has_its_size(in->fd, st.st_size);
+    in->regular = in->plain && (sized || o->via == VIA_DESCRIPTOR);
     in->size = in->regular ? (uint64_t)st.st_size : 0;
     in->sized = in->regular;
     if (archive && !in->regular)

@@ -32,7 +32,7 @@ static PyObject *class_of(cured_status status) {
 /* What libcured and a daemon call what Python's functions have under another name. */
 static const struct {
     const char *there, *here;
-} words[] = {{"result_dtype", "dtype"}, {"layout", "shape, start"}, {"mask:", "where:"}};
+} words[] = {{"result_dtype", "dtype"}, {"layout", "shape, start"}, {"mask:", "where:"}, {"unplaced:", "first:"}};
 
 /* The length of the word of the list that `at` begins with, as a whole word; 0: it begins with none. */
 static size_t word_at(const char *text, const char *at, const char **here) {

@@ -205,6 +205,16 @@ class Answers(ClientTest):
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertEqual(number("i64", bytes.fromhex(expect("sum", "i32", raw)[3])), int(done.stdout))
 
+    def test_files_whose_size_says_nothing(self):
+        """Those of /proc have 0 bytes by their size, those of /sys 4,096: both are read until they end."""
+        for path in ("/proc/version", "/sys/devices/system/cpu/online"):
+            if os.path.exists(path):
+                with open(path, "rb") as f:
+                    wanted = sum(f.read())
+                self.assertEqual(wanted, int(self.answer("sum", path, "--dtype", "u8", "--raw")), path)
+        path = self.path(bytes(range(256)) * 16)  # a file of as many bytes that has them
+        self.assertEqual(4096 * 255 // 2, int(self.answer("sum", path, "--dtype", "u8", "--raw")))
+
     def test_describe(self):
         ops = ["count", "count_nan", "min", "max", "argmin", "argmax", "sum", "mean"]
         raw = plain("f32", 5000)

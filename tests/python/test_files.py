@@ -137,6 +137,10 @@ class Plain(Files):
     def test_what_is_no_array(self):
         with self.assertRaisesRegex(ValueError, "its size is said to be 0, but it holds bytes"):
             cured.file("/proc/self/status", dtype="u8")
+        of_sys = "/sys/devices/system/cpu/online"
+        if os.path.exists(of_sys) and os.stat(of_sys).st_size == 4096:
+            with self.assertRaisesRegex(ValueError, "it has fewer bytes than its size says, as in /sys: read them"):
+                cured.file(of_sys, dtype="u8", raw=True)
         with self.assertRaises(OSError):
             cured.file("/proc/self/mem", dtype="u8")  # of 0 bytes, of which none can be read
         self.assertEqual(0, cured.file(self.path(b""), dtype="u8").sum())

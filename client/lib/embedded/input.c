@@ -25,7 +25,7 @@
 enum {
     PIECES_ALONE = 2,
     PIECES_BESIDE_THREADS = 2,
-    BLOCK_BYTES = 4096, /* what a disk's block has at most */
+    BLOCK_BYTES = 4096, /* of a disk whose kernel does not say them */
     BLOCKS_BYTES = 128 * 1024,
 };
 
@@ -234,36 +234,68 @@ static void publish_piece(cr_work *work) {
     cr_work_publish(work, &piece->segment, piece->data, piece->used, piece_release);
 }
 
-/* As pread of up to BLOCKS_BYTES, by whole blocks alone, as a descriptor with O_DIRECT wants it. */
-static ssize_t read_blocks(int fd, uint8_t *to, uint64_t bytes, uint64_t offset) {
-    const uint64_t before = offset % BLOCK_BYTES;
-    uint8_t *blocks = aligned_alloc(BLOCK_BYTES, BLOCKS_BYTES);
-    if (blocks == NULL) {
+/* Memory that a descriptor with O_DIRECT reads into, by whole blocks alone; memory NULL: not made as yet. */
+typedef struct blocks {
+    uint8_t *memory;
+    uint64_t block; /* bytes, as the file system wants places, lengths and memory to be multiples of */
+} blocks;
+
+/* What the kernel says of the file, from Linux 6.1 on; older headers do not name these two words of statx. */
+static uint64_t block_of(int fd) {
+    enum { DIOALIGN = 0x2000, MEMORY_ALIGN = 38, OFFSET_ALIGN = 39 };
+    union {
+        struct statx named;
+        uint32_t words[sizeof(struct statx) / 4];
+    } st;
+    if (statx(fd, "", AT_EMPTY_PATH, DIOALIGN, &st.named) != 0 || (st.named.stx_mask & DIOALIGN) == 0)
+        return BLOCK_BYTES;
+    const uint32_t memory = st.words[MEMORY_ALIGN], offset = st.words[OFFSET_ALIGN];
+    const uint32_t most = memory > offset ? memory : offset;
+    return most > BLOCK_BYTES && most <= BLOCKS_BYTES && (most & (most - 1)) == 0 ? most : BLOCK_BYTES;
+}
+
+/* As pread of up to BLOCKS_BYTES. */
+static ssize_t read_blocks(blocks *b, int fd, uint8_t *to, uint64_t bytes, uint64_t offset) {
+    if (b->memory == NULL) {
+        b->block = block_of(fd);
+        b->memory = aligned_alloc(b->block, BLOCKS_BYTES);
+    }
+    if (b->memory == NULL) {
         errno = ENOMEM;
         return -1;
     }
-    const ssize_t n = pread(fd, blocks, BLOCKS_BYTES, (off_t)(offset - before));
+    const uint64_t before = offset % b->block;
+    const ssize_t n = pread(fd, b->memory, BLOCKS_BYTES, (off_t)(offset - before));
     uint64_t got = n > (ssize_t)before ? (uint64_t)n - before : 0;
     if (got > bytes) got = bytes;
-    memcpy(to, blocks + before, (size_t)got);
-    const int failure = errno;
-    free(blocks);
-    errno = failure;
+    memcpy(to, b->memory + before, (size_t)got);
     return n < 0 ? -1 : (ssize_t)got;
 }
 
-cr_status cr_local_read(int fd, uint8_t *to, uint64_t bytes, uint64_t offset, cr_error *error) {
+static cr_status read_all(blocks *b, int fd, uint8_t *to, uint64_t bytes, uint64_t offset, cr_error *error) {
     while (bytes != 0) {
-        ssize_t n = pread(fd, to, (size_t)bytes, (off_t)offset);
-        if (n < 0 && errno == EINVAL && cr_ahead_passes_by(fd)) n = read_blocks(fd, to, bytes, offset);
+        ssize_t n = b->memory == NULL ? pread(fd, to, (size_t)bytes, (off_t)offset) : -1;
+        if (b->memory != NULL || (n < 0 && errno == EINVAL && cr_ahead_passes_by(fd)))
+            n = read_blocks(b, fd, to, bytes, offset);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return cr_fail(error, CR_DATA_LOSS, "descriptor: cannot read the file: %s", strerror(errno));
-        if (n == 0) return cr_fail(error, CR_DATA_LOSS, "descriptor: the file was cut while it was read");
+        if (n == 0)
+            return cr_fail(error, CR_DATA_LOSS,
+                           "descriptor: the file ended at %llu while it was read: it was cut, or its size says nothing "
+                           "of its end (as in /sys); stream it",
+                           (unsigned long long)offset);
         to += n;
         offset += (uint64_t)n;
         bytes -= (uint64_t)n;
     }
     return CR_OK;
+}
+
+cr_status cr_local_read(int fd, uint8_t *to, uint64_t bytes, uint64_t offset, cr_error *error) {
+    blocks own = {NULL, 0};
+    const cr_status status = read_all(&own, fd, to, bytes, offset, error);
+    free(own.memory);
+    return status;
 }
 
 /* Whole units: only there a job may be cut. */
