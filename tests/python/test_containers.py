@@ -282,8 +282,9 @@ class Along(Small):
             self.check(b, ["sum"], x, name, offsets=[5, 5, 4000])
             self.check(b, ["sum"], x, name, offsets=numpy.array([0], "u8"))
             for wrong in ([3, 2], [0, 4001], [-1, 5], [], [[0, 1]]):
-                with self.assertRaises((TypeError, ValueError), msg=(name, wrong)):
-                    cured.sum(x, offsets=wrong)
+                for ask in (lambda: cured.sum(x, offsets=wrong), lambda: cured.dot(x, b, offsets=wrong)):  # of pairs, too
+                    with self.assertRaisesRegex((TypeError, ValueError), r"^offsets\b", msg=(name, wrong)):
+                        ask()
             for more in ({"axis": 0}, {"keepdims": True}, {"initial": 3.0}):
                 with self.assertRaisesRegex(TypeError, "not with offsets"):
                     cured.sum(x, offsets=[0, 1], **more)
