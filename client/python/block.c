@@ -18,12 +18,14 @@ static bool take_numbers(PyObject *given, const char *keyword, int ndim, uint64_
 bool cr_py_block_take(cr_py_request *r) {
     const cr_py_input *in = &r->input;
     if (r->shape == NULL && r->start == NULL) return true;
-    const char *why = !r->partial ? "shape, start: only a partial is of a block of a larger array"
-                      : r->has_first || r->options.unplaced ? "first: shape and start say where a block lies"
-                      : in->is_masked                       ? "shape, start: a part under a mask has no position"
-                      : in->kind == CR_PY_CUDA && !cr_py_cuda_wanted(r)
-                          ? "shape, start: a block in a GPU's memory is reduced in this process: leave out client="
-                          : NULL;
+    const char *why =
+        !r->partial                           ? "shape, start: only a partial is of a block of a larger array"
+        : r->has_first || r->options.unplaced ? "first: shape and start say where a block lies"
+        : in->is_masked
+            ? "shape, start: a part under a mask has no position, because elements are left out: leave them away"
+        : in->kind == CR_PY_CUDA && !cr_py_cuda_wanted(r)
+            ? "shape, start: a block in a GPU's memory is reduced in this process: leave out client="
+            : NULL;
     if (why != NULL) {
         PyErr_SetString(PyExc_TypeError, why);
         return false;

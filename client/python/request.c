@@ -296,15 +296,20 @@ bool cr_py_begins_with_a_value(cr_op op) {
     return folds && cr_op_divisor(op) == CR_DIVISOR_ONE && !cr_op_is_root(op);
 }
 
+/* Also where no answer will ask for the first value, because there are no slices. */
 static bool check_initial(const cr_py_request *r) {
-    if (r->single && cr_py_begins_with_a_value((cr_op)r->ops[0])) {
-        if (cr_dtype_kind((cr_dtype)r->input.dtype) == CR_KIND_FLOAT || r->options.result_dtype == CURED_DTYPE_DEFAULT)
-            return true;
+    const bool floats = cr_dtype_kind((cr_dtype)r->input.dtype) == CR_KIND_FLOAT;
+    if (!r->single || !cr_py_begins_with_a_value((cr_op)r->ops[0]))
+        PyErr_SetString(PyExc_TypeError, "initial: only sum, prod, min and max take it");
+    else if (!floats && r->options.result_dtype != CURED_DTYPE_DEFAULT)
         PyErr_SetString(PyExc_ValueError,
                         "dtype: not with initial and integers, because the sum would be rounded twice");
-        return false;
-    }
-    PyErr_SetString(PyExc_TypeError, "initial: only sum, prod, min and max take it");
+    else if (floats && !PyNumber_Check(r->initial))
+        PyErr_Format(PyExc_TypeError, "initial: a number is wanted, not %R", (PyObject *)Py_TYPE(r->initial));
+    else if (!floats && !PyIndex_Check(r->initial))
+        PyErr_SetString(PyExc_TypeError, "initial: an integer is wanted for an array of integers");
+    else
+        return true;
     return false;
 }
 

@@ -19,14 +19,9 @@ static bool inexact(double x, cured_dtype dtype) {
     return false;
 }
 
-static double not_a_number(PyObject *initial) {
-    PyErr_Format(PyExc_TypeError, "initial: a number is wanted, not %R", (PyObject *)Py_TYPE(initial));
-    return -1;
-}
-
 /* initial= as an element of a float type. */
 static bool float_element(PyObject *initial, cured_dtype dtype, uint8_t out[8]) {
-    double x = PyNumber_Check(initial) ? PyFloat_AsDouble(initial) : not_a_number(initial);
+    double x = PyFloat_AsDouble(initial);
     if (x == -1 && PyErr_Occurred()) return false;
     const uint64_t bits = cr_float_nearest((cr_dtype)dtype, x);
     memcpy(out, &bits, cured_dtype_size(dtype));
@@ -58,8 +53,7 @@ static PyObject *combine(const cr_py_request *r, PyObject *value) {
 
 /* Whether a product that no type holds is 0 with the first value. */
 static bool is_nought(const cr_py_request *r, const cured_value *value) {
-    return cured_value_status(value, NULL) == CURED_OUT_OF_RANGE && PyIndex_Check(r->initial) &&
-           PyObject_IsTrue(r->initial) == 0;
+    return cured_value_status(value, NULL) == CURED_OUT_OF_RANGE && PyObject_IsTrue(r->initial) == 0;
 }
 
 /* The value of the first op, with the first value. */

@@ -267,6 +267,9 @@ class Dask(Case):
         for shape, op, groups in itertools.product(((7,), (7, 0, 9), (7, 2)), ("argmin", "sum"), (2**70, 2**63, -1)):
             with self.assertRaisesRegex(ValueError, r"^groups: must be 0 to 2\^63 - 1"):
                 getattr(cured.dask, op)(dask.array.ones(shape, chunks=3), keys=keys, groups=groups)
+        for groups in ("2", 1.5):
+            with self.assertRaisesRegex(TypeError, "^groups: an integer is wanted, not <class"):
+                cured.dask.sum(dask.array.ones(7, chunks=3), keys=keys, groups=groups)
         with self.assertRaisesRegex(ValueError, "^groups: 1099511627776 of 2 columns are more than 134217728 answers of argmax"):
             cured.dask.argmax(dask.array.ones((7, 2), chunks=3), keys=keys, groups=2**40)
         self.assertEqual((2**40, 0), cured.dask.argmin(dask.array.ones((7, 0), chunks=(3, 1)), keys=keys, groups=2**40).compute(scheduler="synchronous").shape)

@@ -552,6 +552,10 @@ class Mistakes(Case):
         self.refused(TypeError, "axis: an integer or a tuple", lambda: cured.sum(a, axis=1.0))
         self.refused(TypeError, "axis: an integer or a tuple", lambda: cured.sum(a, axis=[0]))
         self.refused(TypeError, "initial: a number is wanted", lambda: cured.sum(a, initial="1"))
+        nothing = numpy.zeros((0, 2))  # whose answers along the axis are none
+        self.refused(TypeError, "initial: a number is wanted", lambda: cured.max(nothing, axis=1, initial=[1]))
+        self.refused(TypeError, "initial: an integer is wanted for an array of integers", lambda: cured.max(nothing.astype("u1"), axis=1, initial=[1]))
+        self.refused(TypeError, "initial: an integer is wanted for an array of integers", lambda: cured.max(numpy.ones(3, "u1"), initial=1.5))
 
     def test_addresses(self):
         self.refused(ValueError, "address: it has a NUL", lambda: cured.Client("unix:/a\0b"))

@@ -225,6 +225,8 @@ class Partials(Case):
                 cured.partial(part / 2, "prod", **options)
             with self.assertRaisesRegex(TypeError, "first: a part under a mask has no position"):
                 cured.partial(part, "sum", first=0, **options)
+            with self.assertRaisesRegex(TypeError, "shape, start: a part under a mask has no position, .*leave them away"):
+                cured.partial(part, "sum", shape=(99,) * part.ndim, start=(0,) * part.ndim, **options)
             self.assertEqual(cured.prod(part, **options), cured.partial(part, "prod", **options).finish("prod").prod)
         for op in ("argmin", "argmax", "prod"):
             for call in (lambda: cured.reduce_parts([A / 2, M / 2], op), lambda: cured.reduce([A / 2, M / 2], op), lambda: cured.partial([A / 2, M / 2], op)):

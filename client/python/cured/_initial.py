@@ -8,8 +8,6 @@ for bits in (8, 16, 32, 64):
 
 def combine(arguments):
     joining, value, initial, kind, wrap = arguments
-    if not hasattr(initial, "__index__"):
-        raise TypeError("initial: an integer is wanted for an array of integers")
     initial = int(initial.__index__())  # of a bool, too
     if value is None:
         return bool(initial) if kind == "b" else initial

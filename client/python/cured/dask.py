@@ -289,12 +289,16 @@ def groups_of(keys):
     return max(0, 1 + int(cured.max(keys, initial=-1))) if keys.dtype.kind in "iu" else 0  # others are refused with the call
 
 
-def _check_groups(groups, columns, indices):
+def _checked_groups(groups, columns, indices):
+    if not hasattr(groups, "__index__"):
+        raise TypeError("groups: an integer is wanted, not %r" % type(groups))
+    groups = operator.index(groups)
     if not 0 <= groups < 1 << 63:
         raise ValueError("groups: must be 0 to 2^63 - 1")
     if indices and groups * columns > MOST_INDICES:
         raise ValueError("groups: %d of %d columns are more than %d answers of %s in a block, the limit: reduce some groups at a time (drop=True)"
                          % (groups, columns, MOST_INDICES, " and ".join(indices)))
+    return groups
 
 
 def _by_key(x, ops, keys, groups, drop, nan, options, split_every):
@@ -308,10 +312,10 @@ def _by_key(x, ops, keys, groups, drop, nan, options, split_every):
         raise ValueError("keys: without a mask: where= says which elements count")
     one = numpy.ones((1,) * x.ndim, x.dtype)  # which raises what is wrong with ops and options
     found = cured.reduce(one, ops, keys=numpy.zeros(1, numpy.int64), groups=1, **options)
-    types, groups = {op: found[op].dtype for op in ops}, operator.index(groups)
+    types = {op: found[op].dtype for op in ops}
     indices = [op for op in ops if _is_index(op)]
     rest = [op for op in ops if op not in indices]
-    _check_groups(groups, math.prod(max(sizes, default=0) for sizes in x.chunks[1:]), indices)
+    groups = _checked_groups(groups, math.prod(max(sizes, default=0) for sizes in x.chunks[1:]), indices)
     options = options_of_finish(ops, indices, options)
     firsts = [0, *itertools.accumulate(x.chunks[0])]
     keys = keys.rechunk((x.chunks[0],)).to_delayed()
