@@ -113,7 +113,9 @@ static cr_status check_block(const cr_ask *ask, cr_error *error) {
     if (ask->unplaced)
         return cr_fail(error, CR_INVALID_ARGUMENT, "unplaced: a block has its place in the array, which layout says");
     if (ask->first) return cr_fail(error, CR_INVALID_ARGUMENT, "first: layout says where a block begins");
-    if (ask->masked) return cr_fail(error, CR_INVALID_ARGUMENT, "mask: what it leaves of a block has no position");
+    if (ask->masked)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "mask: what it leaves of a block has no position: leave layout away, and set unplaced");
     if (ask->second)
         return cr_fail(error, CR_INVALID_ARGUMENT,
                        "second: not with layout; reduce parts that lie one after the other");

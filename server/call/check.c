@@ -142,7 +142,7 @@ static cr_status check_answers(const cr_call *call, cr_error *error) {
 /* first and axis, where they are given. */
 static cr_status check_place(const cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
-    if (r->has_mask && r->want_partial && !r->unplaced)
+    if (r->has_mask && r->want_partial && !r->unplaced && !r->has_layout)
         return cr_fail(error, CR_INVALID_ARGUMENT, "mask: a partial under one has no position: set unplaced");
     if (r->has_keys && r->want_partial && !r->unplaced)
         return cr_fail(error, CR_INVALID_ARGUMENT, "keys: a partial by key has no position: set unplaced");

@@ -134,7 +134,7 @@ class Blocks(BesideTest):
 
     def test_not_with(self):
         layout = layout_message((9,), (3,), (4,))
-        for beside, ops, words in ((Beside("mask", b"\1" * 4, lambda *at: mask_message(beside_message(4, *at))), ["sum"], "mask"),
+        for beside, ops, words in ((Beside("mask", b"\1" * 4, lambda *at: mask_message(beside_message(4, *at))), ["sum"], "mask: what it leaves of a block has no position: leave layout away"),
                                    (Beside("second", b"abcd", lambda *at: beside_message(4, *at)), ["dot"], "second: not with layout")):
             answer = self.ask("u8", ops, b"abcd", beside=[beside], layout=layout, partial=True)
             self.assert_sentence(answer.status, INVALID_ARGUMENT, words)

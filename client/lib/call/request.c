@@ -169,7 +169,7 @@ static cr_status set_place(cured_call *call, uint64_t elements, const cured_opti
 /* What counts of the input. */
 static cr_status set_mask(cured_call *call, uint64_t elements, const cured_options *o, cr_error *error) {
     if (o->mask == NULL) return CR_OK;
-    if (o->partial && !o->unplaced && o->keys == NULL)
+    if (o->partial && !o->unplaced && o->keys == NULL && o->layout == NULL)
         return cr_fail(error, CR_INVALID_ARGUMENT, "mask: a partial under one has no position: set unplaced");
     call->mask_count = o->mask->count;
     return cr_cl_take_mask(o->mask, elements, &call->mask, error);

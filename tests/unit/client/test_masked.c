@@ -199,6 +199,13 @@ START_TEST(partials_have_no_position) {
     ck_assert_int_eq(cured_reduce_buffer(conn, CURED_F32, &sum, 1, data, 1000, &o, &call, &error),
                      CURED_INVALID_ARGUMENT);
     ck_assert_msg(strstr(error.text, "unplaced") != NULL, "%s", error.text);
+    const uint64_t shape = 2000, start = 0, extent = 1000;
+    o.layout = &(cured_block){1, &shape, &start, &extent};
+    OK(cured_reduce_buffer(conn, CURED_F32, &sum, 1, data, 1000, &o, &call, &error));
+    ck_assert_int_eq(cured_wait(call, &error), CURED_INVALID_ARGUMENT);
+    ck_assert_msg(strstr(error.text, "leave layout away, and set unplaced") != NULL, "%s", error.text);
+    cured_call_free(call);
+    o.layout = NULL;
     o.unplaced = true;
     OK(cured_reduce_buffer(conn, CURED_F32, &sum, 1, data, 1000, &o, &call, &error));
     OK(cured_wait(call, NULL));
