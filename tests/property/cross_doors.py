@@ -8,20 +8,22 @@ import os
 import pickle
 import random
 
+import cross_command
 import cross_holders as holders
+import cross_native
+import cross_parts
 import cross_wire as wire
 import numpy as np
 from cross_draw import PAIRS, RANKED, NotHere
+from cross_parts import FINISHED
 from cross_truth import Answer
 from support import NUMPY, cured
-
-FINISHED = ("dtype", "ddof", "nan", "overflow")  # what a partial's end takes
 
 
 class Ask:
     """A case, its objects as they are held, and the truth. roles: what each argument is held by, as refusals are known (cross_refusals.py);
-    awaits: an AsyncClient is asked."""
-    door, awaits = None, False
+    awaits: an AsyncClient is asked; files, via: what cured-client is."""
+    door, awaits, files, via = None, False, None, None
 
     def __init__(self, r, bag, case, wanted, doors):
         self.bag, self.case, self.wanted, self.doors = bag, case, wanted, doors
@@ -241,8 +243,11 @@ class Doors:
         self.asyncs = self.loop.run_until_complete(self.open(["embedded:", *addresses]))
         self.grpc = wire.Grpc(addresses) if addresses and not wire.lacks_grpc() else None
         self.kinds = [module, module, client, client, several, each, own_array, file_method, awaited, awaited_several, parts, parts, parts_together, by_numpys_name, listed] * 3
+        self.native = cross_native.Native(addresses) if addresses else None
         self.kinds += [self.grpc.ask] * 4 if self.grpc else []
-        self.kinds += [wire.command_line] if os.path.exists(wire.CLIENT) else []
+        self.kinds += [self.native.ask] * 5 if self.native else []
+        self.kinds += cross_parts.KINDS
+        self.kinds += [cross_command.command_line] * 2 + [cross_command.lacking] if cross_command.here() else []
 
     def use_cuda(self):
         """Tensors of a GPU alone, which this process answers."""
@@ -256,8 +261,9 @@ class Doors:
         for each_one in self.clients + self.asyncs:
             each_one.close()
         self.loop.close()
-        if self.grpc:
-            self.grpc.end()
+        for far in (self.grpc, self.native):
+            if far:
+                far.end()
 
 
 def ways(doors, seed, number, bag, case, wanted, count):

@@ -11,7 +11,8 @@ FILES = {make.__name__ for make in holders.FILES}
 CONTAINERS = {make.__name__ for make in holders.BLOCKS + holders.ARROWS}  # they are read in blocks
 DASK = {"of_dask", "xarray_on_dask"}
 MISSING = {make.__name__ for make in holders.MISSING}
-PARTS = ("parts", "parts_together", "listed")
+PARTS = ("parts", "parts_together", "listed", "parts_anywhere", "blocks_anywhere")
+CLIENTS = ("command_line", "lacking", "parts_anywhere", "blocks_anywhere")  # who may ask cured-client
 INDICES = ("argmin", "argmax")
 
 
@@ -38,6 +39,10 @@ class Asked:
     @property
     def listed(self):
         return self.ask.door in ("listed", "cuda.listed")
+
+    @property
+    def via(self):
+        return self.ask.via == "descriptor"
 
     @property
     def ranked(self):
@@ -77,7 +82,7 @@ SENTENCES = [
      lambda a: a.ask.awaits and a.float_product and a.masked),
     # Files
     (r"^(where|keys|offsets|second): a file is the first array alone: pass numpy.load\(path, mmap_mode='r'\)", lambda a: a.named(FILES)),
-    (r"^where: not with keys of a file: reduce numpy.load\(path\)", lambda a: a.held(FILES) and "keys" in a.beside and "where" in a.beside),
+    (r"^where: not with keys of a file: reduce numpy.load\(path\)", lambda a: a.held(FILES) and "keys" in a.beside and a.masked),
     (r"^where, initial: only arrays of this process take them", lambda a: a.held(FILES) and (a.gives("where") or a.gives("initial"))),
     (r"^the file's array is deflated and in Fortran order, and these ops count in C order: reduce numpy.load\(path\)\[name\]",
      lambda a: a.held({"archive"})),
@@ -104,6 +109,14 @@ SENTENCES = [
     (r"^cured-client: .*--offsets: .* must have one dimension of i32, i64, u32 or u64", lambda a: "offsets" in a.beside),
     (r"^cured-client: .*--keys: the rows of .* have no elements", lambda a: a.no_rows),
     (r"^cured-client: .*--(keys|offsets): (median|quantile) is of whole arrays and along axes", lambda a: a.ranked and a.match[1] in a.beside),
+    (r"^cured-client: .*unknown option '--(initial|min-count|nulls)'; see cured-client --help", lambda a: a.ask.door == "lacking"),
+    (r"^cured-client: .*--via descriptor wants a regular file, which standard input is not", lambda a: a.via and a.ask.files.is_piped),
+    (r"^cured-client: .*--via descriptor wants a regular file or an array that is not deflated", lambda a: a.via and a.ask.files.is_deflated),
+    (r"^cured-client: .*--via descriptor wants little-endian elements, .* has big-endian ones", lambda a: a.via and a.ask.files.is_big),
+    (r"^cured-client: .* is in Fortran order, and indices, products of floats and keys count in C order: that takes a regular file that is not "
+     "deflated, without --via descriptor", lambda a: a.via or a.ask.files.is_piped or a.ask.files.is_deflated),
+    # Regions
+    (r"^ops: medians and quantiles are of one array, and not of several regions together", lambda a: a.ask.door == "Native.ask" and a.ranked),
     # Containers whose slices, rows or segments are too long for memory
     (r"^axis: the blocks of whole slices along it have more than \d+ bytes", lambda a: a.held(CONTAINERS) and a.along),
     (r"^keys: the blocks of all rows have more than \d+ bytes, so .* by key is not answered", lambda a: a.held(CONTAINERS) and "keys" in a.beside),
@@ -130,7 +143,7 @@ SENTENCES = [
     (r"^prod of floats needs the place of each element, which a masked chunk has not: reduce dask.array.ma.filled",  # of no axes alone
      lambda a: a.float_product and a.held(DASK)),
     (r"^where: beside the array's own mask a mask that NumPy reads is wanted", lambda a: a.held(MISSING) and a.held({"tensor"}, "where")),
-    (r"^(first|ops): a part under a mask has no position",  # which a masked array is, whatever is missing
+    (r"^(first|ops|shape, start): a part under a mask has no position",  # which a masked array is, whatever is missing
      lambda a: a.ask.door in PARTS and (a.held(MISSING) or "where" in a.beside)
      and (a.op in INDICES or a.op == "digest" or a.float_product)),
     (r"^op digest is of all bytes, and takes no mask", lambda a: a.op == "digest" and a.held(MISSING)),
@@ -148,7 +161,7 @@ def known(error, ask):
     """The sentence that an exception is, where what was asked can meet it; or None."""
     if not isinstance(error, (TypeError, ValueError, NotImplementedError)):
         return None
-    if str(error).startswith("cured-client: ") != (ask.door == "command_line"):
+    if str(error).startswith("cured-client: ") and ask.door not in CLIENTS:
         return None
     for sentence, tie in KNOWN:
         match = sentence.search(str(error))
