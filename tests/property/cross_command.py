@@ -24,10 +24,13 @@ def number(value, dtype):
     if dtype in NUMPY:
         return np.dtype(NUMPY[dtype]).type(value).item()
     value = float(value)
-    if math.isnan(value):
+    if not math.isfinite(value):
         return value
-    bits = oracle.inf_bits(dtype, False) if math.isinf(value) else oracle.rounded(dtype, Fraction(abs(value)))
-    return math.copysign(python_value(dtype, oracle.pack(dtype, bits)), value)
+    if dtype == "f8_e4m3":  # which has no infinities, as the oracle's other types have
+        size = min((python_value(dtype, bytes([bits])) for bits in range(127)), key=lambda size: abs(size - abs(value)))
+    else:
+        size = python_value(dtype, oracle.pack(dtype, oracle.rounded(dtype, Fraction(abs(value)))))
+    return math.copysign(size, value)
 
 
 # ---- Files ----

@@ -13,6 +13,7 @@ DASK = {"of_dask", "xarray_on_dask"}
 MISSING = {make.__name__ for make in holders.MISSING}
 PARTS = ("parts", "parts_together", "listed", "parts_anywhere", "blocks_anywhere")
 CLIENTS = ("command_line", "lacking", "parts_anywhere", "blocks_anywhere")  # who may ask cured-client
+PLACED = ("parts_anywhere", "blocks_anywhere")  # which say where a part is
 INDICES = ("argmin", "argmax")
 
 
@@ -115,6 +116,8 @@ SENTENCES = [
     (r"^cured-client: .*--via descriptor wants little-endian elements, .* has big-endian ones", lambda a: a.via and a.ask.files.is_big),
     (r"^cured-client: .* is in Fortran order, and indices, products of floats and keys count in C order: that takes a regular file that is not "
      "deflated, without --via descriptor", lambda a: a.via or a.ask.files.is_piped or a.ask.files.is_deflated),
+    (r"^cured-client: .*--axis: dimensions that do not lie side by side are read to memory, which goes with no --via descriptor",
+     lambda a: a.via and a.along),
     # Regions
     (r"^ops: medians and quantiles are of one array, and not of several regions together", lambda a: a.ask.door == "Native.ask" and a.ranked),
     # Containers whose slices, rows or segments are too long for memory
@@ -145,7 +148,7 @@ SENTENCES = [
     (r"^where: beside the array's own mask a mask that NumPy reads is wanted", lambda a: a.held(MISSING) and a.held({"tensor"}, "where")),
     (r"^(first|ops|shape, start): a part under a mask has no position",  # which a masked array is, whatever is missing
      lambda a: a.ask.door in PARTS and (a.held(MISSING) or "where" in a.beside)
-     and (a.op in INDICES or a.op == "digest" or a.float_product)),
+     and (a.ask.door in PLACED or a.op in INDICES or a.op == "digest" or a.float_product)),
     (r"^op digest is of all bytes, and takes no mask", lambda a: a.op == "digest" and a.held(MISSING)),
     (r"^min_count: not with nan='skip' and two arrays", lambda a: a.op in PAIRS and a.gives("min_count") and a.gives("nan")),
     (r"^asked: a daemon counts for no search, such as medians and quantiles of arrays in parts",

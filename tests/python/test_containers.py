@@ -285,6 +285,9 @@ class Along(Small):
                 for ask in (lambda: cured.sum(x, offsets=wrong), lambda: cured.dot(x, b, offsets=wrong)):  # of pairs, too
                     with self.assertRaisesRegex((TypeError, ValueError), r"^offsets\b", msg=(name, wrong)):
                         ask()
+            for borders in ([0], [0, 5]):  # of no segments, too
+                with self.assertRaisesRegex(TypeError, "^second: it is of i32, the array of f"):
+                    cured.dot(x, numpy.zeros(b.shape, "i4"), offsets=borders)
             for more in ({"axis": 0}, {"keepdims": True}, {"initial": 3.0}):
                 with self.assertRaisesRegex(TypeError, "not with offsets"):
                     cured.sum(x, offsets=[0, 1], **more)

@@ -42,8 +42,9 @@ class Call:
         self.initial, self.out = options.pop("initial", None), options.pop("out", None)
         self.where, self.second = options.pop("where", None), options.pop("second", None)
         self.strict = _word(options.pop("nulls", "skip"), "nulls", ("skip", "error")) == "error"
-        self.read = reader(self.store, *(None if array is None else beside(array, self.store.shape, what)
-                                         for array, what in ((self.where, "where"), (self.second, "second"))), self.strict)
+        where, second = (None if array is None else beside(array, self.store.shape, what)
+                         for array, what in ((self.where, "where"), (self.second, "second")))
+        self.read, self.second_dtype = reader(self.store, where, second, self.strict), second and second.dtype
         keys = _for_dask(container, options.get("keys"))
         if keys is not None:
             options.pop("keys")
@@ -82,7 +83,8 @@ class Call:
     def one(self):
         """An array of one element that stands for the container, and for the second array."""
         one = numpy.ones((1,) * self.store.ndim, self.store.dtype)
-        return numpy.ma.masked_array(one, numpy.zeros(one.shape, bool)) if self.masked else one, None if self.second is None else one
+        second = None if self.second is None else numpy.ones(one.shape, self.second_dtype)
+        return numpy.ma.masked_array(one, numpy.zeros(one.shape, bool)) if self.masked else one, second
 
     def check(self, along):
         """Raises what is wrong with ops and options, before anything is read. along: the types of the answers along axes, or kept axes."""

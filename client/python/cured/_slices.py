@@ -186,8 +186,7 @@ def _segments(call, options):
     offsets = as_offsets(given).astype(numpy.int64, casting="unsafe")
     steps = numpy.diff(offsets)
     if not offsets.size or (steps < 0).any() or offsets[0] < 0 or offsets[-1] > shape[0]:
-        whole = numpy.broadcast_to(numpy.zeros(1, call.store.dtype), shape)
-        call.ask(whole, None if call.second is None else whole, offsets=given)
+        call.ask(*(None if one is None else numpy.broadcast_to(one, shape) for one in call.one()), offsets=given)
         raise ValueError("offsets: they do not fall, and are 0 to %d" % shape[0])
     if call.strict:  # the array's other elements are looked at, too
         most = max(1, _blocks.BLOCK_BYTES // size)

@@ -118,7 +118,7 @@ _READERS = {"h5py": _h5py, "zarr": _zarr, "netCDF4": _netcdf, "xarray": _xarray,
 
 
 def beside(array, shape, what):
-    """A function that reads, for a box of an array of `shape`, the part of a second array that broadcasts to it."""
+    """A function that reads, for a box of an array of `shape`, the part of a second array that broadcasts to it; dtype: that array's."""
     no_file(array, what)
     if package_of(type(array)) is not None:
         store = store_of(array)
@@ -143,4 +143,6 @@ def beside(array, shape, what):
         elif numpy.ma.getmaskarray(found).any():
             raise ValueError(MISSES)
         return numpy.broadcast_to(found, [cut.stop - cut.start for cut in box], subok=True)
+
+    part.dtype = dtype
     return part
