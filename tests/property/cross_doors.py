@@ -1,5 +1,6 @@
 """Who answers a case of cross_property.py, and by which call: the module, clients of a daemon and of this process, AsyncClients, several ops at
-once, the caller's arrays, methods of files, lists, parts that are merged. Each door takes (r, ask) and gives an answer; NotHere where the case
+once, the caller's arrays, methods of files, lists, parts that are merged; by cross_wire.py, cross_native.py, cross_command.py and cross_parts.py
+those that are not Python's. Each door takes (r, ask) and gives an answer; NotHere where the case
 has nothing for it."""
 import asyncio
 import collections
