@@ -225,6 +225,26 @@ bool cr_queue_busy(cr_queue *queue) {
     return busy;
 }
 
+bool cr_queue_idle(cr_queue *queue) {
+    pthread_mutex_lock(&queue->mutex);
+    const bool idle = !queue->in_hand && !queue->waking && !queue->standing[CR_KIND_CPU];
+    pthread_mutex_unlock(&queue->mutex);
+    return idle;
+}
+
+void cr_queue_fed(cr_queue *queue, cr_job *job, const cr_partial *partial, uint64_t bytes, uint64_t began_ns) {
+    assert(cr_job_is_divisible(job));
+    pthread_mutex_lock(&queue->mutex);
+    if (job->state == CR_JOB_OPEN) {
+        cr_partial_merge(&job->partial, partial);
+        if (!job->first_claim_ns) job->first_claim_ns = began_ns;
+        job->claimed_bytes += bytes;
+        job->folded_bytes += bytes;
+        cr_metric_add(input_bytes_total, bytes);
+    }
+    pthread_mutex_unlock(&queue->mutex);
+}
+
 bool cr_queue_hold(cr_queue *queue, cr_job *job) {
     pthread_mutex_lock(&queue->mutex);
     bool open = job->state == CR_JOB_OPEN;

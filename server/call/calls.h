@@ -41,6 +41,9 @@ struct cr_calls {
     uint64_t read_ns; /* when the bytes being taken were read: the arrival of every call among them */
     uint64_t last_ns; /* the latest time anybody looked; saves a call that folds on the loop one look of two */
 
+    const void *went; /* the connection that had the last go, of any door; it may be gone */
+    bool pressed;     /* others went since it went last, or wait: the loop folds no more than it must */
+
     cr_again again;
     cr_list open;         /* calls from their admission on */
     uint64_t claims_seen; /* while draining */
@@ -53,6 +56,7 @@ struct cr_calls {
 
     cr_list filling;  /* uploads with an open slab, the longest idle first */
     cr_timer sealing; /* set while filling is not empty */
+    uint64_t fed_ns;  /* when the loop was last done with folding of an upload */
 
     void (*wake)(void *argument); /* from any thread: cr_calls_turn is due */
     void *wake_argument;
@@ -74,6 +78,8 @@ bool cr_calls_turn(cr_calls *calls, uint64_t most_ns);
 /* While draining, every CR_HURRY_MS: calls without progress since the last time end UNAVAILABLE, but for those that only wait for
  * lanes which work on others. */
 void cr_calls_hurry(cr_calls *calls);
+/* A connection has its go; others: some wait for theirs. Whether none went since it went last. */
+bool cr_calls_goes(cr_calls *calls, const void *connection, bool others);
 /* The time of what is read next. */
 void cr_calls_look(cr_calls *calls);
 

@@ -100,7 +100,7 @@ static void fill_array(const cr_call *call, cr_record *r) {
     r->bytes = r->given == CR_GIVEN_descriptor || r->given == CR_GIVEN_region ? folded_bytes_of(call) : call->received;
     r->bytes += call->pieces.bytes;
     r->lanes = call->pieces.lanes | lanes_of(call);
-    r->on_loop = call->on_loop || call->merge;
+    r->on_loop = call->on_loop || call->merge || call->upload.fed;
 }
 
 static void end(cr_call *call, const cr_error *error, cr_status code, const cr_answer *answer) {

@@ -69,6 +69,13 @@ void cr_calls_limit(cr_calls *calls) {
     cr_admit_limit_descriptors(a, files.rlim_cur);
 }
 
+bool cr_calls_goes(cr_calls *calls, const void *connection, bool others) {
+    const bool alone = calls->went == connection;
+    calls->went = connection;
+    calls->pressed = !alone || others;
+    return alone;
+}
+
 void cr_calls_look(cr_calls *calls) { calls->read_ns = calls->last_ns = cr_now_ns(); }
 
 /* A job came back from the lanes. Its call may be over. */

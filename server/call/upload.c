@@ -7,12 +7,16 @@
 
 #include "base/clock.h"
 #include "engine/job_axis.h"
+#include "engine/worker.h"
 
 enum {
     OFFER_BYTES = 128 * 1024, /* at least, of an offer before the slab is full */
     OFFER_PART = 8,           /* and this part of what came so far */
     IDLE_MS = 10,             /* an upload that brings nothing for so long hands over its slab */
     HALF_BYTES = CR_SLAB_BYTES / 2,
+    HERE_BYTES = 256 * 1024, /* the most that the loop folds at once: 10 us, and its second cache keeps as much */
+    HERE_FIRST = 128 * 1024,
+    HERE_LEAST = 64 * 1024, /* more than that: so little may be all, and then needs no job */
 };
 _Static_assert(HALF_BYTES >= CR_PAIR_BLOCK_BYTES + CR_JOB_AXIS_GRAIN_BYTES, "a block fits behind a tail");
 
@@ -125,6 +129,44 @@ static void seal(cr_upload *up) {
     }
     up->tail_len = tail;
     offer(up, whole, true);
+}
+
+/* Whether the loop may fold what comes, if it has nothing else to do. */
+static bool may_fold_here(const cr_upload *up) {
+    const cr_job *job = up->job;
+    return up->heavy < CR_UPLOAD_HEAVY && cr_job_is_divisible(job) && !up->pairs && !job->layout &&
+           job->mask.kind == CR_MASK_NONE && !(job->kinds & CR_BY_GPU) && up->slab->slab && !up->slab->added;
+}
+
+/* The most that the loop folds at once. Little at first, because nothing is known of the time that it takes. */
+static uint32_t most_here(const cr_upload *up) { return up->fed ? HERE_BYTES : HERE_FIRST; }
+
+/* Whether nobody waits for the loop, a worker or a slab. */
+static bool has_all(const cr_upload *up) {
+    const cr_calls *calls = up->calls;
+    return !calls->pressed && calls->filling.next == calls->filling.prev && cr_queue_idle(calls->queue);
+}
+
+/* Folds the whole elements in the slab. The rest moves to its begin. */
+static void fold_here(cr_upload *up) {
+    cr_calls *calls = up->calls;
+    cr_job *job = up->job;
+    cr_segment *segment = &up->slab->segment;
+    const uint32_t whole = whole_bytes(up);
+    const cr_claim claim = {.job = job, .segment = segment};
+    const uint64_t began = cr_now_ns(), came = began - calls->fed_ns;
+    cr_partial partial;
+    cr_partial_init(&partial, job->dtype, job->families);
+    cr_partial_want(&partial, job->wants);
+    cr_claim_fold(&claim, &partial, segment->data, whole / job->element, segment->index);
+    cr_queue_fed(calls->queue, job, &partial, whole, began);
+    calls->fed_ns = calls->last_ns = cr_now_ns();
+    up->heavy = up->fed && calls->fed_ns - began > came ? up->heavy + 1 : 0;
+    up->fed = true;
+    up->filled -= whole;
+    up->handed += whole / job->element;
+    segment->index = up->handed;
+    memmove(up->slab->slab, up->slab->slab + whole, up->filled);
 }
 
 /* The upload that is idle longest gives its slab back. */
@@ -274,6 +316,8 @@ bool cr_upload_room(cr_upload *up, bool own, uint8_t **at, size_t *room, cr_erro
     const bool second = up->pairs && !up->first_left;
     *at = base + (second ? HALF_BYTES + up->second : up->filled);
     *room = second ? up->second_left : up->pairs ? up->first_left : CR_SLAB_BYTES - up->filled;
+    if (up->filled < most_here(up) && *room > most_here(up) - up->filled && may_fold_here(up))
+        *room = most_here(up) - up->filled;
     return true;
 }
 
@@ -310,7 +354,9 @@ void cr_upload_filled(cr_upload *up, size_t bytes) {
     *(second ? &up->second : &up->filled) += (uint32_t)bytes;
     assert(up->filled <= (up->pairs ? HALF_BYTES : CR_SLAB_BYTES) && (!up->pairs || up->second <= up->filled));
     touch(up);
-    if (is_full(up))
+    if (up->filled > HERE_LEAST && up->filled <= HERE_BYTES && may_fold_here(up) && has_all(up))
+        fold_here(up);
+    else if (is_full(up))
         seal(up);
     else if (ready_bytes(up) - up->offered >= offer_step(up))
         offer(up, whole_bytes(up), false);
@@ -335,6 +381,7 @@ bool cr_upload_finish(cr_upload *up) {
         up->tail = NULL;
         up->tail_len = 0;
     }
+    if (up->slab && up->filled <= HERE_BYTES && may_fold_here(up) && has_all(up)) fold_here(up);
     if (up->slab) offer(up, up->filled, true);
     return true;
 }

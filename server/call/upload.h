@@ -4,6 +4,10 @@
  * is full, when its client pauses, or when others need slabs: a slab never waits for a client. So what may have to wait until
  * a client takes answers (of an axis) goes into memory of its own instead.
  *
+ * An upload that has the loop and the workers to itself is folded by the loop as it comes. It always lies in the first part of its
+ * slab, which so stays in the loop's cache: bytes that move to a worker's core, and a slab that comes back from there, cost several
+ * times what the fold does. Where folding keeps taking longer than the bytes take to come, the workers go on.
+ *
  * What a job wants in strips of columns is kept as a whole, in memory that counts as its state: each byte goes to its place in the
  * job's order, and the lanes get all of it at the end. A second array is kept beside it, in the array's order.
  *
@@ -25,6 +29,8 @@
 
 #include "server/call/calls.h"
 
+enum { CR_UPLOAD_HEAVY = 4 }; /* in a row; one may be chance, because others want the core, too */
+
 typedef struct cr_upload {
     cr_calls *calls;
     cr_job *job;
@@ -37,7 +43,9 @@ typedef struct cr_upload {
     uint64_t handed;              /* elements in sealed slabs */
     uint8_t *tail;                /* what a sealed slab could not hand over: less than the job's grain */
     uint32_t tail_len;
-    bool pairs; /* a second array comes, too */
+    bool pairs;    /* a second array comes, too */
+    bool fed;      /* the loop has folded some of it */
+    uint8_t heavy; /* how often in a row that took longer than the bytes took to come */
     uint64_t touched_ms;
     uint8_t *kept;       /* all of the array, in the job's order; NULL: it is not kept */
     uint64_t kept_bytes; /* that came, in the array's order */

@@ -438,8 +438,9 @@ static bool read_once(cr_grpc_conn *conn, bool *much) {
 
 bool cr_grpc_conn_go(cr_seat *seat, uint64_t until_ns) {
     cr_grpc_conn *conn = cr_container(seat, cr_grpc_conn, seat);
-    const cr_calls *calls = conn->grpc->calls;
+    cr_calls *const calls = conn->grpc->calls;
     bool alive = !conn->gone && !conn->broken, much = false;
+    cr_calls_goes(calls, conn, conn->grpc->rounds.waiting > 0);
     conn->requests = 0;
     conn->grpc->until_ns = until_ns;
     if (alive) cr_grpc_streams_resume(conn);

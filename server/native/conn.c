@@ -374,8 +374,7 @@ void cr_conn_has_room(cr_conn *conn) {
 bool cr_conn_go(cr_seat *seat, uint64_t until_ns) {
     cr_conn *conn = cr_container(seat, cr_conn, seat);
     conn->frames = 0;
-    conn->alone = conn->native->went == conn;
-    conn->native->went = conn;
+    conn->alone = cr_calls_goes(conn->native->calls, conn, conn->native->rounds.waiting > 0);
     conn->native->until_ns = until_ns;
     if (conn->gone) {
         cr_conn_close(conn);

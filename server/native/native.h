@@ -32,7 +32,6 @@ typedef struct cr_native {
     cr_crowd crowd;
     uint64_t until_ns;  /* the end of the turn */
     uint64_t parked;    /* how often descriptors of a connection began to wait: a clock would show ties */
-    const void *went;   /* the connection that had the last go; it may be gone */
     uint64_t looked_ns; /* the latest time that was known some frames ago */
     uint8_t *buffer;    /* room for a frame's head in front, then CR_TURN_BYTES */
     uint8_t *spare_out; /* one connection's empty reply buffer, for the next */

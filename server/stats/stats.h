@@ -41,7 +41,7 @@ typedef struct cr_record {
     cr_ops ops;
     uint64_t bytes;                       /* of input that came, or was read */
     uint32_t lanes;                       /* that took part: see cr_job */
-    bool on_loop;                         /* folded there, by no lane */
+    bool on_loop;                         /* folded there, all or some of it */
     uint64_t ended_ms, stages[CR_STAGES]; /* in ns; CR_NO_STAGE */
     const char *why;                      /* the sentence of an error; NULL: none */
 } cr_record;

@@ -132,9 +132,9 @@ class Signals(LogTest):
     def test_usr1_writes_stats_and_the_slowest(self):
         daemon = self.start()
         with daemon.connect() as conn:
-            conn.stream("f64", ("sum",), bytes(1 << 20))
+            conn.stream("f64", ("prod",), bytes(1 << 20))  # products are always a worker's
             os.kill(daemon.pid, signal.SIGUSR1)
-            line = self.wait_line(daemon, " slow call ", "ops=sum")
+            line = self.wait_line(daemon, " slow call ", "ops=prod")
         for part in ("bytes=1048576", "run_us=", "total_us=", "lanes=cpu", 'user="uid %d"' % os.getuid()):
             self.assertIn(part, line)
         self.assertIn("requests=1", self.wait_line(daemon, " stats uptime_ms="))

@@ -58,13 +58,23 @@ class Native(StatsTest):
 
     def test_a_stream_goes_to_a_lane(self):
         with self.daemon.connect() as conn:
-            conn.stream("f32", ("sum",), self.floats(1 << 20))
+            conn.stream("f32", ("prod",), self.floats(1 << 20))  # in order, so a worker's
         self.assertEqual({("reduce", "stream", 0): 1}, self.calls())
         after = self.watch.stats()
         cpu, was = after["lanes"]["cpu"], self.before["lanes"]["cpu"]
         self.assertEqual(4 << 20, cpu["bytes"] - was["bytes"])
         self.assertGreater(cpu["launches"], was["launches"])
         self.assertGreater(cpu["busy_ns"], was["busy_ns"])
+        for stage in ("receive", "queue", "run", "send", "total"):
+            self.assertGreater(after["stages"][stage]["count"], self.before["stages"][stage]["count"], stage)
+
+    def test_a_stream_that_is_alone_is_the_loops(self):
+        with self.daemon.connect() as conn:
+            conn.stream("f32", ("sum",), self.floats(1 << 20))
+        self.assertEqual({("reduce", "stream", 0): 1}, self.calls())
+        self.assertEqual({"f32": 4 << 20}, self.rows("input_bytes"))
+        after = self.watch.stats()
+        self.assertLess(after["lanes"]["cpu"]["bytes"] - self.before["lanes"]["cpu"]["bytes"], 4 << 20)
         for stage in ("receive", "queue", "run", "send", "total"):
             self.assertGreater(after["stages"][stage]["count"], self.before["stages"][stage]["count"], stage)
 
@@ -132,8 +142,9 @@ class Native(StatsTest):
         self.assertEqual(1, len(found))
         call = found[0]
         self.assertEqual((os.getuid(), os.getpid()), (call["uid"], call["pid"]))
-        self.assertEqual(("native", "unix", "reduce", "stream", "f64", "cpu"),
-                         tuple(call[k] for k in ("front", "transport", "method", "source", "dtype", "lanes")))
+        self.assertEqual(("native", "unix", "reduce", "stream", "f64"),
+                         tuple(call[k] for k in ("front", "transport", "method", "source", "dtype")))
+        self.assertEqual("loop", call["lanes"].split(",")[0])  # which begins what is alone
         self.assertGreaterEqual(call["total_ns"], call["run_ns"])
         log = self.watch.slow_log()
         self.assertEqual(sorted((c["total_ns"] for c in log), reverse=True), [c["total_ns"] for c in log])
