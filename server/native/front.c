@@ -329,7 +329,8 @@ bool cr_stream_data(cr_stream *stream, const cr_frame *frame, bool *take) {
 
 void cr_stream_credit(cr_stream *stream, uint64_t bytes) {
     const cr_wire_call *asked = cr_call_request(stream->call);
-    if (asked->kind != CR_CALL_REDUCE || cr_call_geometry(stream->call) == CR_GEOMETRY_WHOLE) return;
+    const bool reduced = asked->kind == CR_CALL_REDUCE && cr_call_geometry(stream->call) != CR_GEOMETRY_WHOLE;
+    if (!reduced && (asked->kind != CR_CALL_MERGE || !asked->reduce.keyed)) return; /* one answer of few bytes */
     stream->reply_credit = bytes > UINT64_MAX - stream->reply_credit ? UINT64_MAX : stream->reply_credit + bytes;
     send_parts(stream);
 }

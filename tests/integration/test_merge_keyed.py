@@ -78,6 +78,13 @@ class MergeTest(Merging):
         self.assertEqual(wanted, answer.array(0, 8, groups))
         self.assertEqual(struct.pack("<%df" % groups, *[float(k % 100) for k in range(groups)]), answer.array(1, 4, groups))
 
+    def test_a_partial_beyond_the_first_credit(self):
+        """More bytes than may be sent before the client grants some."""
+        n = 1 << 16
+        raw = self.part("f64", ["sum", "var"], struct.pack("<%dd" % n, *range(n)), list(range(n)), n)
+        self.assertGreater(len(raw), 6 << 20)
+        self.assertEqual(raw, self.partial_of(self.conn.merge(["sum", "var"], [raw], keyed=True, partial=True)))
+
     def test_options(self):
         raw = self.part("f32", ["mean", "var"], struct.pack("<3f", 1, 4, float("nan")), [0, 0, 1], 3)
         answer = self.conn.merge(["mean", "var"], [raw], keyed=True, nan=1, ddof=1)
