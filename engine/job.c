@@ -90,6 +90,8 @@ bool cr_job_empty_step(cr_job *job) {
     return false;
 }
 
+bool cr_job_over_step(cr_job *job) { return cr_job_empty_step(job) || (job->axis && cr_job_axis_over_step(job->axis)); }
+
 uint64_t cr_job_unwanted_bytes(const cr_job *job) {
     uint64_t bytes = job->axis && cr_job_axis_has_states(job->axis) ? job->axis->memory : 0;
     if (job->axis) bytes += job->axis->packed_bytes;

@@ -155,6 +155,8 @@ void cr_job_free(cr_job *job);
 uint64_t cr_job_beside_bytes(const cr_job *job);
 /* Gives back a step of that, on a thread that may wait. True: there is more. */
 bool cr_job_empty_step(cr_job *job);
+/* The same of a job whose answers nobody wants any more: of its partial by key, too. */
+bool cr_job_over_step(cr_job *job);
 /* Of a job that is DONE, and whose answers nobody wants any more: what else it holds, about. */
 uint64_t cr_job_unwanted_bytes(const cr_job *job);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/memory/bulk.h"
 #include "engine/sink.h"
 
 typedef unsigned long long ull;
@@ -21,6 +22,13 @@ static void piece_free(piece *p) {
 
 bool cr_job_axis_has_states(const cr_job_axis *axis) {
     return !cr_list_empty(&axis->pieces) || cr_job_keys_has_states(axis->keys);
+}
+
+bool cr_job_axis_over_step(cr_job_axis *axis) {
+    void *packed = axis->packed;
+    const bool more = cr_bulk_free(&packed, &axis->packed_bytes);
+    axis->packed = packed;
+    return more;
 }
 
 void cr_job_axis_free(cr_job_axis *axis) {

@@ -128,8 +128,8 @@ typedef struct cr_merging cr_merging;
 cr_merging *cr_merging_new(cr_job *job, cr_keyed_bytes *parts, size_t count, cr_error *error);
 /* The next step, on a thread that may take its time: some thousand cells, or answers. *more: it was not the last. */
 cr_status cr_merging_step(cr_merging *merging, cr_queue *queue, bool *more, cr_error *error);
-/* Gives back a step of the parts' memory: of a merging that takes no more steps, before it is freed. True: there is more. */
-bool cr_merging_empty_step(cr_merging *merging);
+/* Gives back a step of all its memory: of a merging that takes no more steps, before it is freed. True: there is more. */
+bool cr_merging_over_step(cr_merging *merging);
 /* merging may be NULL. */
 void cr_merging_free(cr_merging *merging);
 /* Gives back a step of the memory of *count parts, the last first; not their list. True: there is more. */
@@ -163,6 +163,8 @@ cr_status cr_job_axis_pack(cr_job_axis *axis, cr_error *error);
 cr_output *cr_job_axis_packed_next(cr_job_axis *axis, cr_error *error);
 /* For cr_job_free. */
 void cr_job_axis_free(cr_job_axis *axis);
+/* Gives back a step of what is large in it: of a job that is over, before it is freed. True: there is more. */
+bool cr_job_axis_over_step(cr_job_axis *axis);
 
 /* Folds a claim of an axis job, on a lane's thread. */
 void cr_job_axis_fold(cr_queue *queue, cr_job_axis_hand *hand, const cr_claim *claim, cr_error *error);

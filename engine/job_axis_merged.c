@@ -19,7 +19,9 @@ struct cr_merging {
     cr_keyed_bytes *parts;
     size_t count;
     cr_keyed_merger *merger; /* NULL behind the last cell */
-    uint8_t *bytes;          /* the merged partial, until the job has it */
+    void *heap;              /* the merger's memory, while that goes back */
+    uint64_t heap_left;
+    uint8_t *bytes; /* the merged partial, until the job has it */
     uint64_t length, at;
     cr_keyed_finisher *finisher;
 };
@@ -56,18 +58,33 @@ bool cr_merging_free_parts(cr_keyed_bytes *parts, size_t *count) {
     return false;
 }
 
-bool cr_merging_empty_step(cr_merging *m) {
-    cr_keyed_merger_free(m->merger);
-    m->merger = NULL;
-    return cr_merging_free_parts(m->parts, &m->count);
+/* Gives back the merger, which goes no further: what it has made, if the partial was not whole, is given back as that is. */
+static bool free_merger(cr_merging *m) {
+    if (m->merger) {
+        m->heap = m->merger;
+        m->heap_left = cr_keyed_merger_bytes(m->count);
+        if (!m->bytes) m->bytes = cr_keyed_merger_take(m->merger, &m->length);
+        m->merger = NULL;
+    }
+    return cr_bulk_free(&m->heap, &m->heap_left);
+}
+
+/* What only the merging reads. True: there is more. */
+static bool empty_step(cr_merging *m) { return free_merger(m) || cr_merging_free_parts(m->parts, &m->count); }
+
+bool cr_merging_over_step(cr_merging *m) {
+    if (empty_step(m)) return true;
+    void *bytes = m->bytes;
+    const bool more = cr_bulk_free(&bytes, &m->length);
+    m->bytes = bytes;
+    return more;
 }
 
 void cr_merging_free(cr_merging *m) {
     if (!m) return;
-    while (cr_merging_empty_step(m)) continue;
+    while (cr_merging_over_step(m)) continue;
     free(m->parts);
     free(m->finisher);
-    free(m->bytes);
     free(m);
 }
 
@@ -119,7 +136,7 @@ cr_status cr_merging_step(cr_merging *m, cr_queue *queue, bool *more, cr_error *
     *more = false;
     if (m->finisher) return finish(m, queue, more, error);
     if (m->bytes) {
-        *more = cr_merging_empty_step(m);
+        *more = empty_step(m);
         return *more ? CR_OK : begin_answers(m, more, error);
     }
     const cr_status status = cr_keyed_merger_step(m->merger, STEP_CELLS, &over, &which, error);

@@ -21,3 +21,13 @@ bool cr_bulk_step(void *memory, uint64_t *left) {
     if (from >= first && from < till) madvise((void *)from, till - from, MADV_DONTNEED); /* NOLINT */
     return true;
 }
+
+bool cr_bulk_free(void **memory, uint64_t *left) {
+    if (!*memory || *left < CR_BULK_BYTES)
+        free(*memory);
+    else if (cr_bulk_step(*memory, left))
+        return true;
+    *memory = NULL;
+    *left = 0;
+    return false;
+}

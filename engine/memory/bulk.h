@@ -16,5 +16,7 @@ enum {
 /* Gives back a step of memory, which malloc gave and of which *left bytes from its begin are still there; with the last of them memory is
  * freed. Nobody reads it any more. True: there is more. */
 bool cr_bulk_step(void *memory, uint64_t *left);
+/* The same of *memory, which becomes NULL with its last step; of less than CR_BULK_BYTES, and of NULL, there is one. */
+bool cr_bulk_free(void **memory, uint64_t *left);
 
 #endif

@@ -96,7 +96,9 @@ cr_status cr_keyed_merger_step(cr_keyed_merger *merger, uint64_t steps, bool *ov
 uint64_t cr_keyed_merger_elements(const cr_keyed_merger *merger);
 /* Behind the last step: the bytes, which are the caller's from now on. */
 uint8_t *cr_keyed_merger_end(cr_keyed_merger *merger, uint64_t *length);
-/* merger may be NULL. */
+/* Of a merger that goes no further: the bytes that it has made, *length of them, which are the caller's; NULL: there are none. */
+uint8_t *cr_keyed_merger_take(cr_keyed_merger *merger, uint64_t *length);
+/* merger may be NULL. Nothing but free() is left to do with one whose bytes were taken. */
 void cr_keyed_merger_free(cr_keyed_merger *merger);
 
 /* Whether all of these ops can be finished from it. */

@@ -129,6 +129,13 @@ uint64_t cr_keyed_merger_elements(const cr_keyed_merger *m) { return m->elements
 
 uint8_t *cr_keyed_merger_end(cr_keyed_merger *m, uint64_t *length) { return cr_keyed_end(&m->w, length); }
 
+uint8_t *cr_keyed_merger_take(cr_keyed_merger *m, uint64_t *length) {
+    uint8_t *made = m->w.bytes;
+    *length = made != NULL ? m->w.length : 0;
+    m->w.bytes = NULL;
+    return made;
+}
+
 void cr_keyed_merger_free(cr_keyed_merger *m) {
     if (m != NULL) cr_keyed_drop(&m->w);
     free(m);

@@ -191,7 +191,7 @@ static void run(cr_file_task *task) {
         }
     }
     g->over = !more;
-    if (more || cr_merging_empty_step(g->merging)) {
+    if (more || cr_merging_over_step(g->merging)) {
         cr_files_submit(g->files, task, task->pool);
         return;
     }

@@ -18,7 +18,7 @@ typedef struct cr_shed {
 static void run(cr_file_task *task) {
     cr_shed *shed = cr_container(task, cr_shed, task);
     cr_calls *calls = shed->calls;
-    if (cr_job_empty_step(shed->job)) {
+    if (shed->over ? cr_job_over_step(shed->job) : cr_job_empty_step(shed->job)) {
         cr_files_submit(calls->files, task, task->pool);
         return;
     }

@@ -8,7 +8,7 @@ import struct
 
 import test_by_key
 from beside import Beside, BesideTest
-from cured_daemon import DaemonTest, main
+from cured_daemon import DaemonTest, main, wait_for
 from cured_wire import CANCEL, CANCELLED, DATA, DATA_BYTES, END, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, SIZES, UNIMPLEMENTED, frame
 from expected import plain
 from test_masks import Mask, random_mask
@@ -137,6 +137,33 @@ class MergeTest(Merging):
             c.close()
         self.conn.close()
         self.daemon.check_returned(self)
+
+
+class Large(Merging):
+    OPTIONS = {"cpu_workers": 1}
+
+    def freed(self):
+        wait_for("what calls held", lambda: self.daemon.counters()["state_bytes"] == 0)
+        return self.daemon.counters()["bulk_freed_bytes_total"]
+
+    def test_all_of_it_goes_back_in_steps(self):
+        """The parts and what they are merged to: of an answer, of a partial, and of a call that is given up amid its answers."""
+        n = 1 << 17
+        raw = self.part("f64", ["sum", "var"], struct.pack("<%dd" % n, *range(n)), list(range(n)), n)
+        self.assertGreater(len(raw), 8 << 20)
+        for partial in (False, True):
+            before = self.freed()
+            self.assertIsNone(self.conn.merge(["sum", "var"], [raw, raw], keyed=True, partial=partial).status)
+            self.assertGreaterEqual(self.freed() - before, 3 * len(raw), partial)
+            before, c = self.freed(), self.connect()
+            stream = c.start_merge(["sum", "var"], 2 * len(record(raw)), partial=partial, keyed=True)
+            c.answers[stream].auto_credit = False
+            data = record(raw) * 2
+            for at in range(0, len(data), DATA_BYTES):
+                c.send_data(stream, data[at:at + DATA_BYTES], at + DATA_BYTES >= len(data))
+            c.send(frame(CANCEL, stream))
+            c.close()
+            self.assertGreaterEqual(self.freed() - before, 2 * len(raw), partial)
 
 
 class Limits(Merging):
