@@ -211,12 +211,14 @@ static bool take_range(slot *s) {
     return true;
 }
 
-/* Offers a mapped window piece by piece, each brought into the page cache just before. Others get their turn between two. */
+/* Offers a mapped window piece by piece, each brought into the page cache just before; or all of it once that is there, where folds read
+ * on. Others get their turn between two. */
 static void fill_on(slot *s) {
     cr_feed *feed = s->feed;
     cr_queue *queue = feed->options.queue;
     const bool fetches = !feed->region->shared;
-    const uint64_t bytes = s->bytes, unit = cr_job_unit(feed->job),
+    const bool as_one = feed->job->as_one;
+    const uint64_t bytes = s->bytes, unit = cr_job_claim_unit(feed->job),
                    step = fetches ? (FETCH_BYTES - 1) / unit * unit + unit : bytes;
     for (bool sealed = false; !sealed;) {
         const uint64_t at = s->fetched, piece = bytes - at < step ? bytes - at : step;
@@ -224,7 +226,9 @@ static void fill_on(slot *s) {
         s->fetched = cr_queue_stopped(queue, feed->job) ? bytes : at + piece;
         sealed = s->fetched == bytes;
         s->holding = sealed;
-        cr_queue_ready(queue, &s->segment, s->fetched, sealed); /* sealed, the slot may already be somebody else's */
+        if (sealed || !as_one)
+            cr_queue_ready(queue, &s->segment, s->fetched,
+                           sealed); /* sealed, the slot may already be somebody else's */
         if (sealed || !cr_files_waited_for(feed->options.files, pool_of(feed))) continue;
         slot_submit(s);
         return;

@@ -62,6 +62,8 @@ typedef struct cr_job {
     uint64_t claim_most;            /* axis: and no more than this; 0: no limit of its own */
     uint64_t claim_output;          /* axis: bytes of answers that a claim may bring, about */
     uint32_t most_claims;           /* axis: at a time; 0: any number */
+    bool
+        as_one; /* axis: a unit is all of its input, which lies in one segment, and folds of a claim read what is behind it, too */
     bool brought;   /* its input comes over a connection: when it is offered, it is in memory, and in a cache */
     bool may_pause; /* axis: its answers may wait for the client, and then its input does too */
     uint64_t base;  /* index of the input's first element, for the fold */
@@ -140,6 +142,9 @@ static inline void cr_job_joins(cr_job *job, uint32_t lane) {
 
 /* Bytes between which input may be cut. */
 static inline uint64_t cr_job_unit(const cr_job *job) { return job->grain * job->element; }
+
+/* The same of claims. */
+static inline uint64_t cr_job_claim_unit(const cr_job *job) { return job->as_one ? job->element : cr_job_unit(job); }
 
 /* Whether any worker may fold any range of it. */
 static inline bool cr_job_is_divisible(const cr_job *job) {

@@ -1,5 +1,6 @@
 /* job_axis_keys: a job that answers by key. Any claim may have elements of any group, so each worker folds into a state of all cells, which
- * stays with the job between claims; whoever folds the last element merges them and answers.
+ * stays with the job between claims; whoever folds the last element merges them and answers. With ops by rank one claim has all elements,
+ * which are folded and then brought together by cell.
  *
  * Thread: workers; see job_axis.h. Owner: the job. */
 #include <stdlib.h>
@@ -8,6 +9,8 @@
 #include "engine/job_axis_internal.h"
 #include "kernels/core/keyed.h"
 #include "kernels/cpu/keys/keys.h"
+
+enum { PART_ELEMENTS = 1 << 20 }; /* of a claim of all, between two looks whether the call is over */
 
 struct cr_job_keys {
     cr_keys keys;
@@ -56,6 +59,7 @@ static cr_status finish(cr_queue *queue, cr_job *job, cr_error *error) {
     for (uint64_t at = 0, now; at < all && status == CR_OK; at += now) {
         void *out[CR_AXIS_PLACES];
         now = all - at < step ? all - at : step;
+        if (cr_queue_stopped(queue, job)) break;
         cr_output *output = cr_job_axis_output_new(axis, at, now, out, error);
         if (!output) return error->code;
         status = cr_by_key_finish(of->state[0], at, now, out, error);
@@ -107,19 +111,46 @@ static void name_first(const cr_keys *keys, uint64_t outside, cr_error *error) {
     }
 }
 
+/* Elements of the claim, from one on. */
+static cr_view part_of(const cr_claim *claim, uint64_t at) {
+    return cr_claim_view(claim, claim->data + at * claim->job->element, claim->index + at, 0);
+}
+
+static cr_status fold_claim(cr_queue *queue, const cr_claim *claim, cr_by_key *state, uint64_t *outside,
+                            cr_error *error) {
+    cr_job *job = claim->job;
+    const uint64_t elements = claim->bytes / job->element, most = job->as_one ? PART_ELEMENTS : elements;
+    cr_status status = CR_OK;
+    *outside = UINT64_MAX;
+    for (uint64_t at = 0, now; at < elements && status == CR_OK; at += now) {
+        const cr_view view = part_of(claim, at);
+        now = elements - at < most ? elements - at : most;
+        status = cr_by_key_fold(state, &view, now, claim->index + at, outside, error);
+        if (job->as_one && cr_queue_stopped(queue, job)) return cr_fail(error, CR_CANCELLED, "the call is over");
+    }
+    if (!job->as_one) return status;
+    if (status == CR_OK) status = cr_by_key_rank(state, error);
+    for (uint64_t at = 0, now; at < elements && status == CR_OK; at += now) {
+        const cr_view view = part_of(claim, at);
+        now = elements - at < most ? elements - at : most;
+        cr_by_key_put(state, &view, now, claim->index + at);
+        if (cr_queue_stopped(queue, job)) return cr_fail(error, CR_CANCELLED, "the call is over");
+    }
+    return status;
+}
+
 void cr_job_axis_fold_keys(cr_queue *queue, const cr_claim *claim, cr_error *error) {
     cr_job *job = claim->job;
     cr_job_axis *axis = job->axis;
     cr_job_keys *of = axis->keys;
     const uint64_t elements = claim->bytes / job->element, all = cr_keys_elements(&of->keys);
-    const cr_view view = cr_claim_view(claim, claim->data, claim->index, 0);
     uint64_t outside;
     pthread_mutex_lock(&axis->mutex);
     cr_by_key *state = of->idle ? of->state[--of->idle] : NULL;
     pthread_mutex_unlock(&axis->mutex);
     if (!state && cr_by_key_new(&axis->spec, &of->keys, of->wants, &state, error) != CR_OK) return;
     cr_by_key_bound(state, of->bytes);
-    const cr_status status = cr_by_key_fold(state, &view, elements, claim->index, &outside, error);
+    const cr_status status = fold_claim(queue, claim, state, &outside, error);
     pthread_mutex_lock(&axis->mutex);
     of->state[of->idle++] = state;
     if (status == CR_OK) of->have += elements;

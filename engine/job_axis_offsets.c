@@ -1,5 +1,6 @@
 /* job_axis_offsets: a claim of a job by offsets. Segments that lie wholly in it are answered on the spot; of one that its ends cut the
- * worker carries a state, as of a block of an axis. Thread: workers; see job_axis.h. Owner: the job. */
+ * worker carries a state, as of a block of an axis. Of ops by rank, which have no states, those that begin in it are answered, by what is
+ * behind it, too. Thread: workers; see job_axis.h. Owner: the job. */
 #include "engine/job_axis_internal.h"
 
 #include <stdlib.h>
@@ -12,6 +13,7 @@ typedef unsigned long long ull;
 typedef struct range {
     const cr_claim *claim;
     uint64_t first, begin, end; /* first: of the claim's data */
+    uint64_t reach;             /* behind what may be read */
 } range;
 
 /* From an element on, whose mask and second array begin `behind` elements before it. */
@@ -34,7 +36,7 @@ static cr_status whole_segments(cr_queue *queue, cr_job_axis_hand *hand, const r
         now = last - at < step ? last - at : step;
         cr_output *output = cr_job_axis_output_new(axis, at, now, out, error);
         if (!output) return error->code;
-        status = cr_cpu_offsets_view(&axis->spec, &view, r->begin, r->end, at, now, hand->scratch, out, error);
+        status = cr_cpu_offsets_view(&axis->spec, &view, r->begin, r->reach, at, now, hand->scratch, out, error);
         if (status == CR_OK)
             status = cr_job_axis_output_emit(queue, job, output, out, error);
         else
@@ -67,17 +69,19 @@ void cr_job_axis_fold_offsets(cr_queue *queue, cr_job_axis_hand *hand, const cr_
     const cr_job_axis *axis = job->axis;
     const cr_offsets *offsets = &axis->spec.offsets;
     const uint64_t first = axis->from + claim->index;
-    range r = {claim, first, first, first + claim->bytes / job->element};
+    range r = {claim, first, first, first + claim->bytes / job->element, first + cr_claim_reach(claim) / job->element};
     if (r.end > axis->till) r.end = axis->till;
+    if (r.reach > axis->till) r.reach = axis->till;
     if (r.begin >= r.end) return;
     uint64_t at = cr_offsets_find(offsets, r.begin);
-    if (at > 0 && at <= offsets->count && cr_offsets_at(offsets, at) > r.begin) { /* begun before the claim */
+    if (!job->as_one && at > 0 && at <= offsets->count &&
+        cr_offsets_at(offsets, at) > r.begin) { /* begun before the claim */
         if (part_of(queue, hand, &r, at - 1, error) != CR_OK) return;
     }
     uint64_t last = r.end == axis->till ? offsets->count : cr_offsets_find(offsets, r.end);
     bool cut = false;
     if (last > offsets->count) last = offsets->count;
-    if (last > at && r.end != axis->till) cut = cr_offsets_at(offsets, last) > r.end;
+    if (last > at && r.end != axis->till && !job->as_one) cut = cr_offsets_at(offsets, last) > r.end;
     if (last > at && whole_segments(queue, hand, &r, at, last - cut, error) != CR_OK) return;
     if (cut) part_of(queue, hand, &r, last - 1, error);
 }

@@ -20,7 +20,7 @@ static uint64_t times(uint64_t a, uint64_t b) { return b && a > UINT64_MAX / b ?
 static uint64_t plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
 static bool is_whole(const cr_job_axis *axis, const cr_job *job) {
-    if (cr_axis_by_offsets(&axis->spec)) return false;
+    if (cr_axis_by_offsets(&axis->spec)) return job->as_one;
     return axis->block * job->element <= CR_JOB_AXIS_GRAIN_BYTES || cr_axis_is_uncut(&axis->spec);
 }
 
@@ -147,6 +147,16 @@ static cr_status plan_strips(cr_job_axis *axis, cr_job *job, uint32_t workers, u
     }
 }
 
+/* What goes by rank has no state of a part of a segment: the input comes as one, and whoever has the claim where a segment begins reads on. */
+static cr_status take_segments_as_one(const cr_job_axis *axis, cr_job *job, cr_error *error) {
+    if (axis->till > INT64_MAX / job->element)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "offsets: the last is %llu, and no input has so many elements",
+                       (ull)axis->till);
+    job->as_one = true;
+    job->grain = axis->till > axis->from ? axis->till - axis->from : 1; /* the offsets may have changed meanwhile */
+    return CR_OK;
+}
+
 cr_status cr_job_axis_make_by_offsets(cr_job *job, const cr_axis_spec *spec, uint64_t from, uint32_t workers,
                                       uint64_t max_bytes, cr_error *error) {
     const uint64_t elements = cr_offsets_span(&spec->offsets);
@@ -158,6 +168,7 @@ cr_status cr_job_axis_make_by_offsets(cr_job *job, const cr_axis_spec *spec, uin
     axis->till = cr_offsets_at(&spec->offsets, spec->offsets.count);
     axis->block = elements;
     if (!elements) return CR_OK; /* all segments are empty: the loop makes their answers */
+    if (cr_axis_is_uncut(spec) && take_segments_as_one(axis, job, error) != CR_OK) return error->code;
     const uint64_t all = times(spec->offsets.count, axis->answer_bytes);
     job->may_pause = all > CR_JOB_AXIS_PENDING_BYTES && !job->sink;
     /* So many bytes have as many answers as an output, where the segments are alike. */
@@ -177,6 +188,27 @@ cr_status cr_job_axis_make_merged(cr_job *job, const cr_axis_spec *spec, cr_erro
     return CR_OK;
 }
 
+/* The same by key: the input is read twice, so one claim has all of it. */
+static void take_rows_as_one(const cr_job_axis *axis, cr_job *job) {
+    job->as_one = true;
+    job->grain = axis->block;
+    job->claim_bytes = cr_job_unit(job);
+}
+
+static cr_status beyond_keys(const cr_job *job, uint64_t states, uint64_t answers, uint64_t most, cr_error *error) {
+    if (job->as_one)
+        return cr_fail(
+            error, CR_INVALID_ARGUMENT,
+            "keys: medians and quantiles copy the array: %llu bytes of that and of state, and %llu of answers, "
+            "exceed what max_state_bytes_per_connection or max_state_bytes leave, %llu; a connection to "
+            "\"embedded:\" answers them, in this process",
+            (ull)states, (ull)answers, (ull)most);
+    return cr_fail(error, CR_INVALID_ARGUMENT,
+                   "groups: %llu bytes of state and %llu of answers exceed what max_state_bytes_per_connection or "
+                   "max_state_bytes leave, %llu; reduce some groups at a time (drop leaves the others out)",
+                   (ull)states, (ull)answers, (ull)most);
+}
+
 cr_status cr_job_axis_make_by_keys(cr_job *job, const cr_axis_spec *spec, const cr_keys *keys, uint32_t wants,
                                    uint32_t workers, uint64_t max_bytes, bool strict, cr_error *error) {
     uint64_t first, most;
@@ -184,6 +216,7 @@ cr_status cr_job_axis_make_by_keys(cr_job *job, const cr_axis_spec *spec, const 
     if (!axis) return error->code;
     axis->block = cr_keys_elements(keys);
     if (cr_job_axis_is_empty(axis)) return CR_OK; /* the loop makes the answers, each of which is of no elements */
+    if (cr_axis_is_uncut(spec)) take_rows_as_one(axis, job);
     cr_status status = cr_by_key_measure(spec, keys, wants, &first, &most, error);
     if (status != CR_OK) return status;
     const cr_keyed partial = {spec->dtype, spec->families, keys->groups, keys->columns, 0};
@@ -192,15 +225,12 @@ cr_status cr_job_axis_make_by_keys(cr_job *job, const cr_axis_spec *spec, const 
                                  : times(cr_keys_answers(keys), axis->answer_bytes);
     const uint64_t other = job->sink ? plus(CR_JOB_AXIS_OUTPUT_BYTES, statuses_beside(axis, job)) : answers;
     if (strict && (other > max_bytes || first > max_bytes - other))
-        return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "groups: %llu bytes of state and %llu of answers exceed what max_state_bytes_per_connection or "
-                       "max_state_bytes leave, %llu; reduce some groups at a time (drop leaves the others out)",
-                       (ull)first, (ull)other, (ull)max_bytes);
+        return beyond_keys(job, first, other, max_bytes, error);
     const uint64_t each = strict ? least(most, max_bytes - other) : most;
     /* Half of what one call may hold is for the states of several workers, so that it does not hold all whenever it is large. */
     const uint64_t one = strict ? each : first, all = strict ? (max_bytes - other) / 2 : max_bytes;
     const uint64_t fit = one ? all / one : CR_JOB_KEYS_STATES;
-    const uint64_t states = least(fit ? fit : 1, CR_JOB_KEYS_STATES);
+    const uint64_t states = job->as_one ? 1 : least(fit ? fit : 1, CR_JOB_KEYS_STATES);
     axis->keys = cr_job_keys_new(keys, wants, each, error);
     if (!axis->keys) return error->code;
     job->most_claims = states < workers ? (uint32_t)states : 0;

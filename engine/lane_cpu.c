@@ -34,13 +34,14 @@ static void fold_claim(worker *w, cr_queue *queue) {
         cr_worker_fold(own, queue);
         return;
     }
-    cr_guard_enter_shared(claim->data, claim->bytes, segment->kept ? &segment->kept->lost : NULL);
+    const uint64_t reach = cr_claim_reach(claim);
+    cr_guard_enter_shared(claim->data, reach, segment->kept ? &segment->kept->lost : NULL);
     cr_worker_fold(own, queue);
     if (cr_guard_leave())
         cr_fail(&turn->error, CR_DATA_LOSS,
                 "descriptor: the file was cut, or got holes, or its storage failed while it was read");
     else if (turn->error.code == CR_OK)
-        segment->still(segment, (uint64_t)(claim->data - segment->data) + claim->bytes, &turn->error);
+        segment->still(segment, (uint64_t)(claim->data - segment->data) + reach, &turn->error);
 }
 
 static void *worker_main(void *argument) {

@@ -84,6 +84,12 @@ typedef struct cr_claim {
     uint64_t weight; /* of a worker's claim: the queue's own count; 0: a lane's, that is none */
 } cr_claim;
 
+/* Bytes from the claim's data on that its fold may read. Its segment is sealed, where they are more than the claim's. */
+static inline uint64_t cr_claim_reach(const cr_claim *claim) {
+    const cr_segment *segment = claim->segment;
+    return claim->job->as_one ? segment->ready - (uint64_t)(claim->data - segment->data) : claim->bytes;
+}
+
 /* What folds see of the claim's elements at data. Mask and second array begin `behind` elements before those, with element `beside` of
  * all. A second array that comes with the first lies as that does, and its elements before the segment are nobody's to read. */
 static inline cr_view cr_claim_view(const cr_claim *claim, const uint8_t *data, uint64_t beside, uint64_t behind) {

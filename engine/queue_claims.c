@@ -53,7 +53,7 @@ static bool find_place(const cr_job *job, place *at) {
 /* Bytes between which a claim of this segment may be cut. */
 static uint64_t cut_of(const cr_segment *segment) {
     uint64_t cut = segment->aligned ? (uint64_t)CUT_ELEMENTS * segment->job->element : CUT_BYTES;
-    uint64_t unit = cr_job_unit(segment->job);
+    uint64_t unit = cr_job_claim_unit(segment->job);
     return (cut + unit - 1) / unit * unit;
 }
 
@@ -71,7 +71,7 @@ static uint64_t claim_size(const place *at, uint32_t workers, uint32_t jobs) {
     uint64_t cut = cut_of(at->segment);
     if (job->claim_most && share > job->claim_most) {
         share = job->claim_most;
-        cut = cr_job_unit(job);
+        cut = cr_job_claim_unit(job);
     }
     share = (share + cut - 1) / cut * cut;
     return share < at->available ? share : at->available;
@@ -226,7 +226,7 @@ static uint32_t take_claims(cr_job *job, uint64_t want, cr_claim *claims, uint32
     place at;
     if (job->claim_most && want > job->claim_most) want = job->claim_most;
     for (; count < most && want && find_place(job, &at); count++) {
-        uint64_t bytes = at.available, cut = job->claim_most ? cr_job_unit(job) : cut_of(at.segment);
+        uint64_t bytes = at.available, cut = job->claim_most ? cr_job_claim_unit(job) : cut_of(at.segment);
         if (bytes > want) {
             bytes = want / cut * cut;
             if (!bytes && count) break;

@@ -51,9 +51,6 @@ static int check_each(const cli_options *o, const cured_op *ops, size_t op_count
         pair = pair || cr_op_inputs((cr_op)ops[i]) == 2;
         const bool ranked = cr_op_closing((cr_op)ops[i]) == CR_CLOSING_ORDER,
                    digest = cr_op_closing((cr_op)ops[i]) == CR_CLOSING_DIGEST;
-        if (ranked && (o->keys != NULL || o->offsets != NULL))
-            return cli_fail(EXIT_USAGE, "--%s: %s is of whole arrays and along axes",
-                            o->keys != NULL ? "keys" : "offsets", name);
         if (o->keys != NULL && !goes_by_key(ops[i], &error)) return cli_fail(EXIT_USAGE, "--keys: %s", error.text);
         if (o->call.partial && ranked)
             return cli_fail(EXIT_USAGE, "--partial: op %s has none, because it takes several reads of the whole array",

@@ -33,8 +33,8 @@ static void add_arguments(text *t, cr_op op) {
     add(t, cr_op_divisor(op) == CR_DIVISOR_COUNT_LESS_DDOF, ", ddof=0, correction=0");
     add(t, true, ", keepdims=False");
     add(t, !digest, ", where=None");
-    add(t, !ranked, ", offsets=None");
-    add(t, !digest && !ranked, ", keys=None, groups=None, drop=False");
+    add(t, true, ", offsets=None");
+    add(t, !digest, ", keys=None, groups=None, drop=False");
     add(t, cr_py_begins_with_a_value(op), ", initial=None");
     add(t, !nans && !digest, ", nan='propagate'");
     add(t, term == CR_TERM_PRODUCT, ", overflow='error'");

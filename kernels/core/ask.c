@@ -22,25 +22,11 @@ static cr_status check_order(const cr_ask *ask, cr_op op, cr_error *error) {
         return cr_fail(error, CR_INVALID_ARGUMENT,
                        "partial: op %s has none, because it is found in several reads of the whole array",
                        cr_op_name(op));
-    if (!ask->rereads)
-        return cr_fail(
-            error, CR_UNIMPLEMENTED,
-            "ops: op %s takes several reads of its input: a connection to \"embedded:\" makes them, of memory and "
-            "files",
-            cr_op_name(op));
-    switch (ask->geometry) {
-        case CR_GEOMETRY_WHOLE:
-        case CR_GEOMETRY_AXIS:
-            return CR_OK;
-        case CR_GEOMETRY_OFFSETS:
-        case CR_GEOMETRY_KEYS:
-            break;
-    }
-    return cr_fail(error, CR_UNIMPLEMENTED,
-                   "ops: op %s is answered of whole arrays and along an axis, not %s: ask for the elements of each "
-                   "%s by itself",
-                   cr_op_name(op), cr_geometry_way(ask->geometry),
-                   ask->geometry == CR_GEOMETRY_KEYS ? "group" : "segment");
+    if (ask->rereads) return CR_OK;
+    return cr_fail(
+        error, CR_UNIMPLEMENTED,
+        "ops: op %s takes several reads of its input: a connection to \"embedded:\" makes them, of memory and files",
+        cr_op_name(op));
 }
 
 /* An op of two arrays wants both, and one of a single array would pass over the other. */

@@ -317,3 +317,25 @@ void cr_cpu_order_blocks(const cr_axis_spec *spec, const cr_view *view, uint64_t
         store(&a, answers, out, b);
     }
 }
+
+/* ---- Segments ---- */
+
+size_t cr_order_segments_scratch(const cr_axis_spec *spec) {
+    asked a;
+    ask(spec, &a);
+    const size_t few_bytes = cr_order_scratch(&a.order, FEW), many_bytes = counts_bytes(&a.order);
+    return few_bytes > many_bytes ? few_bytes : many_bytes;
+}
+
+void cr_cpu_order_segments(const cr_axis_spec *spec, const cr_view *view, uint64_t low, const uint64_t *begins,
+                           const uint64_t *ends, uint64_t count, void *scratch, void *const out[], uint64_t at) {
+    const size_t size = cr_dtype_size(spec->dtype);
+    uint64_t answers[CR_QUANTILE_ITEMS];
+    asked a;
+    ask(spec, &a);
+    for (uint64_t i = 0; i < count; i++) {
+        const cr_view segment = cr_view_from(*view, begins[i] - low, size);
+        cr_cpu_order(&a.order, &segment, ends[i] - begins[i], scratch, answers);
+        store(&a, answers, out, at + i);
+    }
+}

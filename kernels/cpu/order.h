@@ -1,4 +1,5 @@
-/* order: quantiles of elements that lie in memory and can be read as often as need be: of an array, and of every block along an axis.
+/* order: quantiles of elements that lie in memory and can be read as often as need be: of an array, of every block along an axis, and of
+ * every segment by offsets.
  *
  * Thread: any. Owner: the caller owns every buffer. Data: as in fold.h. */
 #ifndef CURED_KERNELS_CPU_ORDER_H
@@ -22,5 +23,11 @@ void cr_cpu_order(const cr_order *order, const cr_view *view, uint64_t n, void *
 size_t cr_order_blocks_scratch(const cr_axis_spec *spec);
 void cr_cpu_order_blocks(const cr_axis_spec *spec, const cr_view *view, uint64_t blocks, void *scratch,
                          void *const out[]);
+
+/* The same of count segments: segment i has the elements from begins[i] up to ends[i], and the view begins with element low. The answers
+ * of segment i go to place at + i. */
+size_t cr_order_segments_scratch(const cr_axis_spec *spec);
+void cr_cpu_order_segments(const cr_axis_spec *spec, const cr_view *view, uint64_t low, const uint64_t *begins,
+                           const uint64_t *ends, uint64_t count, void *scratch, void *const out[], uint64_t at);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/range.h"
 #include "engine/memory/bulk.h"
 #include "server/call/call.h"
+#include "server/call/ranked.h"
 
 typedef unsigned long long ull;
 
@@ -149,6 +150,7 @@ static cr_status check(const cr_call *call, cr_beside *b, cr_error *error) {
     uint64_t known = known_elements(call);
     if (known == UINT64_MAX) known = cr_beside_expects(call, &what);
     b->elements = known;
+    b->longest = cr_ranked_longest(call);
     if (!row->elements || known == UINT64_MAX || row->elements(&b->asked) == known) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT, "%s has %llu elements, the input %llu", row->expects,
                    (ull)row->elements(&b->asked), (ull)known);

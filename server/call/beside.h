@@ -31,6 +31,7 @@ typedef struct cr_beside {
     cr_extra *extra;
     uint64_t announced; /* bytes of it whose DATA has begun */
     uint64_t elements;  /* of the array, as far as the request says; UINT64_MAX: it does not */
+    uint64_t longest;   /* segment that is answered, in elements; UINT64_MAX: any is */
 } cr_beside;
 
 typedef struct cr_besides {

@@ -22,11 +22,29 @@ static cr_status check_segments(const cr_call *call, cr_wire_beside *asked, cr_e
     return cr_offsets_make(&offsets, "", asked->count, (cr_dtype)asked->dtype, error);
 }
 
+/* One worker answers each segment. Borders first … last were checked. */
+static cr_status check_longest(const cr_beside *b, const cr_offsets *offsets, uint64_t first, uint64_t last,
+                               cr_error *error) {
+    for (uint64_t i = first ? first : 1; b->longest != UINT64_MAX && i <= last; i++) {
+        const uint64_t begin = cr_offsets_at(offsets, i - 1), end = cr_offsets_at(offsets, i);
+        if (end > begin && end - begin > b->longest)
+            return cr_fail(
+                error, CR_INVALID_ARGUMENT,
+                "offsets: medians and quantiles need all of a segment at once, of %llu elements of this type "
+                "at most, and segment %llu has %llu: a connection to \"embedded:\" answers them of memory, "
+                "in this process",
+                (ull)b->longest, (ull)(i - 1), (ull)(end - begin));
+    }
+    return CR_OK;
+}
+
 /* They are checked as they come, because all of them at once would take the loop too long. */
 static cr_status look_at_segments(const cr_beside *b, uint64_t from, uint64_t till, cr_error *error) {
     const cr_offsets offsets = {b->extra->data, b->asked.count - 1, (cr_dtype)b->asked.dtype};
     const uint64_t first = from / b->asked.element, end = till / b->asked.element;
-    return end > first ? cr_offsets_check_some(&offsets, first, end - 1, b->elements, error) : CR_OK;
+    if (end <= first) return CR_OK;
+    const cr_status status = cr_offsets_check_some(&offsets, first, end - 1, b->elements, error);
+    return status == CR_OK ? check_longest(b, &offsets, first, end - 1, error) : status;
 }
 
 static cr_status check_keys(const cr_call *call, cr_wire_beside *asked, cr_error *error) {

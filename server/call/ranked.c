@@ -132,6 +132,10 @@ cr_status cr_ranked_check_block(const cr_call *call, cr_error *error) {
         BLOCK_BYTES, (ull)bytes);
 }
 
+uint64_t cr_ranked_longest(const cr_call *call) {
+    return call->ranked ? BLOCK_BYTES / cr_dtype_size(call->dtype) : UINT64_MAX;
+}
+
 const cr_quantile_item *cr_ranked_items(const cr_call *call) { return call->ranked ? call->ranked->items : NULL; }
 
 static cr_dtype result_of(const cr_call *call) {

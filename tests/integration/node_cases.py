@@ -139,8 +139,7 @@ class Cases:
             if name != "keys":
                 yield self.case(way, masked, list(ops_table.PAIRS), lambda op, at: pairs.answer(
                     op, self.dtype, self.of(self.data, at), self.of(self.other, at), nan), nan=nan, pair=True)
-            if name in ("whole", "axis"):
-                yield self.quantiles(way, masked, nan)
+            yield self.quantiles(way, masked, nan)
         for masked in (False, True):
             yield self.partials(masked)
         yield self.blocks()

@@ -70,8 +70,7 @@ async function check(client, name, way, masked, paired) {
     const others = indices.map((i) => (name === 'bool' ? i % 2 : (3 * i) % 4));
     const array = (values) => Type.from(words ? values.map((v) => words[v]) : values);
     const where = Uint8Array.from(indices, (i) => (i % 5 === 1 || i > 50 ? 0 : 1 + i % 200));
-    const { keys, offsets } = way.options;
-    const ops = paired ? ['dot', 'sqdist'] : ['sum', 'max', 'count', 'any', ...(keys || offsets ? [] : ['median', 'quantile'])];
+    const ops = paired ? ['dot', 'sqdist'] : ['sum', 'max', 'count', 'any', 'median', 'quantile'];
     const options = { dtype: name, q: 0.5, ...way.options, ...(masked ? { where } : {}), ...(paired ? { second: array(others) } : {}) };
     const got = await client.reduce(array(numbers), ops, options);
     const groups = way.groups.map((group) => (masked ? group.filter((i) => where[i]) : group));

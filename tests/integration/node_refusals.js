@@ -69,8 +69,6 @@ async function arrays(client) {
         [() => sum({ offsets: Int32Array.of(0, 7) }), cured.CuredError, 'offset'],
         [() => sum({ offsets: Int32Array.of(3, 2) }), cured.CuredError, 'offset'],
         [() => sum({ offsets: BigInt64Array.of(-1n, 2n) }), cured.CuredError, 'offset'],
-        [() => client.median(a, { keys }), cured.CuredError, 'median', 'UNIMPLEMENTED'],
-        [() => client.median(a, { offsets: Int32Array.of(0, 6) }), cured.CuredError, 'median', 'UNIMPLEMENTED'],
         [() => client.digest(a, { keys }), cured.CuredError, ''],
         [() => sum({ keys, first: 4 }), cured.CuredError, ''],
         [() => sum({ axis: 0, first: 4 }), cured.CuredError, ''],

@@ -11,7 +11,7 @@ from fractions import Fraction
 from beside import WAYS, Beside, BesideTest
 from cured_daemon import DaemonTest, main
 from cured_wire import (CANCEL, DATA, END, HELLO, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, SIZES, UNIMPLEMENTED, bytes_field, descriptor_input, frame,
-                        hello_message, keys_message, beside_message, parameter_message, region_input, segments_message, stream_input, uint_field)
+                        hello_message, keys_message, beside_message, parameter_message, region_input, stream_input, uint_field)
 from expected import expect, plain
 import oracle  # noqa: I100: expected finds it
 from test_masks import random_mask
@@ -180,8 +180,7 @@ class QuantilesTest(Asking):
         self.refuse(UNIMPLEMENTED, "Parameter has field 4", parameters=[parameter_message(0, 0.5) + uint_field(4, 1)])
         for op in ("median", "quantile"):
             self.refuse(INVALID_ARGUMENT, "partial: op %s has none" % op, ops=[op], partial=True)
-            self.refuse(UNIMPLEMENTED, "ops: op %s" % op, "by offsets: ask for the elements of each segment", ops=[op], segments=segments_message(beside_message(3)))
-            self.refuse(UNIMPLEMENTED, "ops: op %s" % op, "by key: ask for the elements of each group", ops=[op], keys=keys_message(beside_message(10), 3))
+            self.refuse(INVALID_ARGUMENT, "partial: op %s has none" % op, ops=[op], keys=keys_message(beside_message(10), 3), partial=True, unplaced=True)
             self.refuse(UNIMPLEMENTED, op, ops=[op], kernel="v7_shuffle")
             answer = self.conn.merge([op], [self.conn.inline("f32", ["sum"], bytes(40), partial=True).partial])
             self.assertIn("op %s" % op, answer.status.message)

@@ -98,8 +98,6 @@ SENTENCES = [
     (r"^partial: without a position there is no arg(min|max) of",  # of no elements, which says so in other words
      lambda a: a.ask.door in PARTS and a.op in INDICES and (a.held(MISSING) or 0 in a.case.shape)),
     # By key and by offsets
-    (r"^ops: op (median|quantile) is answered of whole arrays and along an axis, not by (key|offsets)", lambda a: a.ranked and a.grouped),
-    (r"^(offsets|keys|groups|drop)(, \w+)*: a quantile takes none", lambda a: a.ranked and a.grouped and a.held(CONTAINERS)),
     (r"op prod of \w+ goes by the places of elements, and there is none by key: of integers there is",
      lambda a: a.float_product and "keys" in a.beside),
     (r"^keys: the array's rows have no elements", lambda a: a.no_rows),
@@ -109,7 +107,6 @@ SENTENCES = [
      lambda a: a.gives(a.match[1]) or a.match[1] == "where" and a.masked),
     (r"^cured-client: .*--offsets: .* must have one dimension of i32, i64, u32 or u64", lambda a: "offsets" in a.beside),
     (r"^cured-client: .*--keys: the rows of .* have no elements", lambda a: a.no_rows),
-    (r"^cured-client: .*--(keys|offsets): (median|quantile) is of whole arrays and along axes", lambda a: a.ranked and a.match[1] in a.beside),
     (r"^cured-client: .*unknown option '--(initial|min-count|nulls)'; see cured-client --help", lambda a: a.ask.door == "lacking"),
     (r"^cured-client: .*--via descriptor wants a regular file, which standard input is not", lambda a: a.via and a.ask.files.is_piped),
     (r"^cured-client: .*--via descriptor wants a regular file or an array that is not deflated", lambda a: a.via and a.ask.files.is_deflated),

@@ -1,7 +1,7 @@
 /* order_driver: answers the cases of quantiles that order_property.py writes to its standard input, and prints what came out.
  *
  * A case goes by reads: its pieces are counted in a random order into a few counts, which are merged, read after read; by
- * cr_cpu_order or, along an axis, by whole blocks; on every instruction set this machine has. libcured answers it too, in this process:
+ * cr_cpu_order or, along an axis and by offsets, by whole blocks and segments, or by key; on every instruction set this machine has. libcured answers it too, in this process:
  * from memory by one thread and by several, as a stream of pieces, and from a file. The answers of the first way are printed; another's
  * only where they differ. The array ends where its allocation ends, so that a sanitizer sees every access beyond it.
  *
@@ -15,15 +15,18 @@
 #include "cured/cured.h"
 #include "kernels/cpu/axis.h"
 #include "kernels/cpu/fold.h"
+#include "kernels/cpu/keys/keys.h"
+#include "kernels/cpu/offsets.h"
 #include "kernels/cpu/order.h"
 #include "tests/property/cases.h"
 
 enum { MAGIC = 0x6f726472, MAX_COUNTS = 4, ANSWERS = 1 << 16 };
 
-/* As order_property.py packs it. mask: 0: none, 1: bytes, 2: bits; of an axis shape is not (0, 0, 0). */
+/* As order_property.py packs it. mask: 0: none, 1: bytes, 2: bits; of an axis shape is not (0, 0, 0); borders: of segments, 0: there are none; columns: of rows by key, 0: there
+ * are no keys. */
 typedef struct header {
     uint32_t magic, dtype, items, nan, result_dtype, misalign, mask, leaves_out;
-    uint64_t n, order, mask_first, mask_bytes, shape[3];
+    uint64_t n, order, mask_first, mask_bytes, shape[3], borders, columns, groups, drop;
 } header;
 
 typedef struct item {
@@ -35,6 +38,8 @@ typedef struct one_case {
     const header *h;
     cr_quantile_item items[CR_QUANTILE_ITEMS];
     cr_view view;
+    const uint64_t *borders;
+    const int32_t *keys;
     cr_dtype dtype, result;
     size_t size, answers; /* of each item */
 } one_case;
@@ -43,6 +48,11 @@ typedef struct answers {
     bool good;
     uint8_t *bytes[CR_QUANTILE_ITEMS];
 } answers;
+
+static bool is_whole(const header *h) {
+    return !h->borders && !h->columns && !h->shape[0] && !h->shape[1] && !h->shape[2];
+}
+static uint64_t keys_of(const header *h) { return h->columns ? h->n / h->columns : 0; }
 
 static cured_conn *embedded, *threaded; /* NULL: libcured was built without */
 
@@ -124,6 +134,66 @@ static void by_blocks(const one_case *c, answers *a) {
     free(scratch);
 }
 
+static void by_segments(const one_case *c, answers *a) {
+    const header *h = c->h;
+    cr_axis_spec spec = {.dtype = c->dtype,
+                         .shape = {h->borders - 1, 0, 1},
+                         .offsets = {(const uint8_t *)c->borders, h->borders - 1, CR_U64},
+                         .op_count = h->items,
+                         .items = c->items,
+                         .mask_line = c->view.mask.kind != CR_MASK_NONE,
+                         .finish = {.nan = (cr_nan_policy)h->nan, .result_dtype = c->result}};
+    cr_error error;
+    for (uint32_t i = 0; i < h->items; i++) spec.ops[i] = quantile_op();
+    void *scratch = get(cr_offsets_scratch(&spec));
+    for (uint64_t s = 0, now; s < c->answers; s += now) {
+        void *out[CR_AXIS_PLACES];
+        now = 1 + next_random(c->answers - s);
+        for (uint32_t i = 0; i < h->items; i++) out[i] = a->bytes[i] + s * cr_dtype_size(c->result);
+        const cr_view view = cr_view_from(c->view, c->borders[s], c->size);
+        if (cr_cpu_offsets_view(&spec, &view, c->borders[s], c->borders[s + now], s, now, scratch, out, &error) !=
+            CR_OK)
+            a->good = false;
+    }
+    free(scratch);
+}
+
+/* The elements are given twice, in random parts each time. */
+static void by_keys(const one_case *c, answers *a) {
+    const header *h = c->h;
+    const cr_keys keys = {(const uint8_t *)c->keys, keys_of(h), h->groups, h->columns, CR_I32, h->drop != 0};
+    cr_axis_spec spec = {.dtype = c->dtype,
+                         .shape = {h->groups, keys.count, h->columns},
+                         .op_count = h->items,
+                         .items = c->items,
+                         .mask_line = c->view.mask.kind != CR_MASK_NONE ? h->columns : 0,
+                         .finish = {.nan = (cr_nan_policy)h->nan, .result_dtype = c->result}};
+    cr_error error = {CR_OK, ""};
+    cr_by_key *state;
+    uint64_t outside;
+    for (uint32_t i = 0; i < h->items; i++) spec.ops[i] = quantile_op();
+    a->good = cr_by_key_new(&spec, &keys, 0, &state, &error) == CR_OK;
+    for (uint64_t at = 0, now; a->good && at < h->n; at += now) {
+        const cr_view part = cr_view_from(c->view, at, c->size);
+        now = 1 + next_random(h->n - at);
+        a->good = cr_by_key_fold(state, &part, now, at, &outside, &error) == CR_OK;
+    }
+    if (a->good) a->good = cr_by_key_rank(state, &error) == CR_OK;
+    for (uint64_t at = 0, now; a->good && at < h->n; at += now) {
+        const cr_view part = cr_view_from(c->view, at, c->size);
+        now = 1 + next_random(h->n - at);
+        cr_by_key_put(state, &part, now, at);
+    }
+    for (uint64_t cell = 0, now; a->good && cell < c->answers; cell += now) {
+        void *out[CR_AXIS_PLACES];
+        now = 1 + next_random(c->answers - cell);
+        for (uint32_t i = 0; i < h->items; i++) out[i] = a->bytes[i] + cell * cr_dtype_size(c->result);
+        a->good = cr_by_key_finish(state, cell, now, out, &error) == CR_OK;
+    }
+    if (!a->good) printf("! by key: %s\n", error.text);
+    cr_by_key_free(state);
+}
+
 typedef enum way { WAY_MEMORY, WAY_THREADS, WAY_STREAM, WAY_FILE, WAYS } way;
 static const char *const way_names[WAYS] = {"memory", "threads", "stream", "file"};
 
@@ -164,7 +234,8 @@ static void by_libcured(const one_case *c, way w, answers *a) {
     double shares[CR_QUANTILE_ITEMS];
     const cured_axis axis = {h->shape[0], h->shape[1], h->shape[2]};
     const cured_mask mask = {c->view.mask.data, h->n, h->mask_first, (cured_mask_kind)h->mask, h->leaves_out != 0};
-    const bool whole = !h->shape[0] && !h->shape[1] && !h->shape[2];
+    const cured_offsets offsets = {c->borders, h->borders, CURED_U64};
+    const bool whole = is_whole(h);
     cured_error error = {CURED_OK, 0, ""};
     for (uint32_t i = 0; i < h->items; i++) {
         ops[i] = (cured_op)quantile_op();
@@ -175,8 +246,11 @@ static void by_libcured(const one_case *c, way w, answers *a) {
     o.parameters = shares;
     o.method = (cured_method)c->items[0].method;
     if (h->mask) o.mask = &mask;
+    const cured_keys keys = {c->keys, keys_of(h), CURED_I32, h->groups, h->columns, h->drop != 0};
+    if (h->borders) o.offsets = &offsets;
+    if (h->columns) o.keys = &keys;
+    if (!whole && !h->borders && !h->columns) o.axis = &axis;
     if (!whole) {
-        o.axis = &axis;
         o.results = (void *const *)a->bytes;
     }
     cured_call *call = start(c, ops, &o, w);
@@ -204,7 +278,7 @@ static void run_ways(const one_case *c, bool whole, answers *first) {
     for (size_t isa = 0; isa < sizeof isas / sizeof isas[0]; isa++) {
         if (cr_cpu_select(isas[isa], NULL) != CR_OK) continue;
         answers a = answers_new(c);
-        (whole ? in_memory : by_blocks)(c, &a);
+        (whole ? in_memory : c->h->borders ? by_segments : c->h->columns ? by_keys : by_blocks)(c, &a);
         if (have)
             check(c, first, &a, isas[isa], "memory");
         else
@@ -227,7 +301,9 @@ static void run_ways(const one_case *c, bool whole, answers *first) {
 static void run_case(const header *h) {
     one_case c = {.h = h, .dtype = (cr_dtype)h->dtype, .size = cr_dtype_size((cr_dtype)h->dtype)};
     const size_t bytes = (size_t)h->n * c.size;
-    const bool whole = !h->shape[0] && !h->shape[1] && !h->shape[2];
+    const bool whole = is_whole(h);
+    uint64_t *borders = must(malloc((h->borders + 1) * sizeof borders[0]));
+    int32_t *keys = must(malloc((keys_of(h) + 1) * sizeof keys[0]));
     uint8_t *block = must(malloc(h->misalign + bytes + 1)), *data = block + h->misalign + 1;
     uint8_t *mask = must(malloc(h->mask_bytes + 1));
     for (uint32_t i = 0; i < h->items; i++) {
@@ -235,11 +311,18 @@ static void run_case(const header *h) {
         read_all(&one, sizeof one);
         c.items[i] = (cr_quantile_item){one.share, (cr_quantile_method)one.method};
     }
+    read_all(borders, h->borders * sizeof borders[0]);
+    read_all(keys, keys_of(h) * sizeof keys[0]);
     read_all(mask, h->mask_bytes);
     read_all(data, bytes);
     c.view = (cr_view){.data = data, .mask = {mask, h->mask_first, (cr_mask_kind)h->mask, h->leaves_out != 0}};
     c.result = h->result_dtype ? (cr_dtype)h->result_dtype : CR_F64;
-    c.answers = whole ? 1 : h->shape[0] * h->shape[2];
+    c.borders = borders;
+    c.keys = keys;
+    c.answers = whole        ? 1
+                : h->borders ? h->borders - 1
+                : h->columns ? h->groups * h->columns
+                             : h->shape[0] * h->shape[2];
     random_state = h->order | 1;
     answers first;
     run_ways(&c, whole, &first);
@@ -250,6 +333,8 @@ static void run_case(const header *h) {
     printf(".\n");
     answers_free(&c, &first);
     free(block);
+    free(borders);
+    free(keys);
     free(mask);
 }
 

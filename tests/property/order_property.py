@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Property run of quantiles: random arrays, whole and along an axis, plain and under masks, with several shares at once, read by every
+"""Property run of quantiles: random arrays, whole, along an axis, by offsets and by key, plain and under masks, with several shares at once, read by every
 instruction set, in pieces that are merged, from memory, streams and files, checked bit by bit against the oracle.
 
     order_property.py DRIVER                        the run for CI
@@ -18,6 +18,7 @@ import arrays  # noqa: E402
 import cases  # noqa: E402
 import oracle  # noqa: E402
 from axis_property import fill, make_shape  # noqa: E402
+from offsets_property import make_borders  # noqa: E402
 from property import DTYPE_IDS, ONLY  # noqa: E402
 
 METHODS = ["linear", "lower", "higher", "nearest", "midpoint"]
@@ -39,8 +40,21 @@ def share(r, n):
 def make_case(seed, number):
     r = random.Random("order/%d/%d" % (seed, number))
     dtype = r.choice(ONLY or oracle.DTYPES)
-    along = r.random() < 0.35
-    if along:
+    along, borders, keys, columns, groups, drop = r.random() < 0.35, [], [], 0, 0, False
+    if not along and r.random() < 0.3:
+        columns, groups, shape = r.choice([1, 1, 1, 2, 3, 17]), r.choice([1, 2, 3, 10, 100, 700]), (0, 0, 0)
+        rows, drop = r.choice([0, 1, 7, 300, 3000, r.randint(1, 1000)]) // columns, r.random() < 0.5
+        low, high = (-2, groups + 2) if drop else (0, groups - 1)
+        keys = [r.randint(low, high) if r.random() < 0.7 else min(2, high) for _ in range(rows)]
+        keys = sorted(keys) if r.random() < 0.2 else keys
+        n = rows * columns
+        name, raw = fill(r, dtype, n)
+    elif not along and r.random() < 0.4:
+        borders, shape = make_borders(r), (0, 0, 0)
+        borders += [borders[-1] + r.choice([0, 30, 2048, 2049, 5000])] if r.random() < 0.2 else []  # some beyond what is copied
+        n = borders[-1] + r.choice([0, 0, r.randint(0, 9)])
+        name, raw = fill(r, dtype, n)
+    elif along:
         shape = make_shape(r)
         n = shape[0] * shape[1] * shape[2]
         name, raw = fill(r, dtype, n)
@@ -56,7 +70,7 @@ def make_case(seed, number):
             raw = b"".join(sorted(raw[at:at + oracle.SIZES[dtype]] for at in range(0, len(raw), oracle.SIZES[dtype])))
     count = r.choice([1, 1, 1, 2, 3, 5, 32])
     method = r.choice(METHODS)
-    of = n if not along else shape[1]
+    of = shape[1] if along else max(b - a for a, b in zip(borders, borders[1:])) if len(borders) > 1 else n // max(1, groups)
     asked = [(share(r, of), method if r.random() < 0.97 else r.choice(METHODS)) for _ in range(count)]
     mask, keep, first, leaves_out = 0, None, 0, False
     if r.random() < 0.4:
@@ -64,7 +78,8 @@ def make_case(seed, number):
         first = r.randrange(20)
         odds = r.choice([0, 0.02, 0.5, 0.98, 1])
         keep = [r.random() < odds for _ in range(n)]
-    return {"dtype": dtype, "name": name, "raw": raw, "n": n, "shape": shape, "along": along, "asked": asked,
+    return {"dtype": dtype, "name": name, "raw": raw, "n": n, "shape": shape, "along": along, "borders": borders, "keys": keys, "columns": columns, "groups": groups,
+            "drop": drop, "asked": asked,
             "nan": r.choice(["propagate", "skip"]), "result": r.choice([None, None, None, "f16", "bf16", "f32"]),
             "misalign": r.choice([0, 1, 3, 8, 31]), "order": r.getrandbits(63), "mask": mask, "keep": keep,
             "first": first, "leaves_out": leaves_out}
@@ -82,10 +97,11 @@ def mask_bytes(c):
 def pack_case(c):
     mask = mask_bytes(c)
     return b"".join([
-        struct.pack("<8I7Q", 0x6f726472, DTYPE_IDS[c["dtype"]], len(c["asked"]), int(c["nan"] == "skip"),
+        struct.pack("<8I11Q", 0x6f726472, DTYPE_IDS[c["dtype"]], len(c["asked"]), int(c["nan"] == "skip"),
                     DTYPE_IDS[c["result"]] if c["result"] else 0, c["misalign"], c["mask"], int(c["leaves_out"]),
-                    c["n"], c["order"], c["first"], len(mask), *c["shape"]),
-        b"".join(struct.pack("<dQ", q, METHODS.index(method)) for q, method in c["asked"]), mask, c["raw"]])
+                    c["n"], c["order"], c["first"], len(mask), *c["shape"], len(c["borders"]), c["columns"], c["groups"], c["drop"]),
+        b"".join(struct.pack("<dQ", q, METHODS.index(method)) for q, method in c["asked"]),
+        struct.pack("<%dQ" % len(c["borders"]), *c["borders"]), struct.pack("<%di" % len(c["keys"]), *c["keys"]), mask, c["raw"]])
 
 
 def expected(c):
@@ -94,12 +110,17 @@ def expected(c):
     if c["along"]:
         outer, n, inner = c["shape"]
         blocks = [[(o * n + k) * inner + i for k in range(n)] for o in range(outer) for i in range(inner)]
+    elif c["borders"]:
+        blocks = [range(a, b) for a, b in zip(c["borders"], c["borders"][1:])]
+    elif c["columns"]:
+        d = c["columns"]
+        blocks = [[row * d + column for row, key in enumerate(c["keys"]) if key == group] for group in range(c["groups"]) for column in range(d)]
     else:
         blocks = [range(c["n"])]
     result = c["result"] or "f64"
     found = []
     for block in blocks:
-        of = raw if keep is None and not c["along"] else \
+        of = raw if keep is None and len(block) == c["n"] else \
             b"".join(raw[at * size:(at + 1) * size] for at in block if keep is None or keep[at])
         found.append([oracle.pack(result, bits)
                       for bits in oracle.quantiles(c["dtype"], of, c["asked"], c["nan"], c["result"])])
@@ -119,8 +140,8 @@ def check(c, lines):
 
 
 def describe(c):
-    return "%s %s n=%d shape=%s nan=%s result=%s mask=%d asked=%s" % (
-        c["dtype"], c["name"], c["n"], c["shape"], c["nan"], c["result"], c["mask"], c["asked"][:3])
+    return "%s %s n=%d shape=%s borders=%s keys=%s of %d columns nan=%s result=%s mask=%d asked=%s" % (
+        c["dtype"], c["name"], c["n"], c["shape"], c["borders"][:9], c["keys"][:9], c["columns"], c["nan"], c["result"], c["mask"], c["asked"][:3])
 
 
 if __name__ == "__main__":

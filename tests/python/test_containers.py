@@ -357,6 +357,27 @@ class Beside(Small):
             part = cured.partial(x, "dot,average", second=b, keys=keys, groups=3)
             self.assertEqual(wanted.dot.tobytes(), numpy.asarray(part.finish("dot").dot).tobytes(), name)
 
+    def test_medians_by_offsets(self):
+        a, offsets = self.floats((3000,)), [3, 3, 50, 51, 1600, 2990]
+        for name, x in self.all(a):
+            for options in ({}, {"nan": "skip", "where": a < 1}, {"dtype": "f4"}):
+                self.assert_arrays(cured.median(a, offsets=offsets, **options), cured.median(x, offsets=offsets, **options), name)
+                self.assert_arrays(cured.quantile(a, [[0.1, 0.5], [1, 0]], offsets=offsets, method="lower", **options),
+                                   cured.quantile(x, [[0.1, 0.5], [1, 0]], offsets=offsets, method="lower", **options), name)
+            self.assertEqual(repr(cured.reduce(a, "median,sum", offsets=offsets)), repr(cured.reduce(x, "median,sum", offsets=offsets)), name)
+
+    def test_medians_by_key(self):
+        a, keys = self.floats((300, 5)), numpy.arange(300) * 7 % 11
+        for name, x in self.all(a):
+            for options in ({}, {"nan": "skip", "where": a < 1}, {"dtype": "f4", "groups": 9, "drop": True}):
+                self.assert_arrays(cured.median(a, keys=keys, **options), cured.median(x, keys=keys, **options), name)
+                self.assert_arrays(cured.quantile(a, [[0.1, 0.5], [1, 0]], keys=keys, method="lower", **options),
+                                   cured.quantile(x, [[0.1, 0.5], [1, 0]], keys=keys, method="lower", **options), name)
+            self.assertEqual(repr(cured.reduce(a, "median,sum", keys=keys)), repr(cured.reduce(x, "median,sum", keys=keys)), name)
+        _blocks.MOST_BYTES, _blocks.BLOCK_BYTES = 512, 256
+        with self.assertRaisesRegex(ValueError, "so median by key is not answered: reduce parts of the columns$"):
+            cured.median(self.h5(a), keys=keys)
+
     def test_two_arrays(self):
         a, b = self.floats(), self.floats()
         for name, x in self.all(a):

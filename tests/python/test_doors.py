@@ -64,9 +64,10 @@ class Doors(DaemonTest, Case):
         words += [] if b is None else ["--second", self.save("b", b)]
         words += ["--where", self.save("where", options["where"])] if "where" in options else []
         words += ["--keys", self.save("keys", options["keys"]), "--groups", str(options["groups"])] if "keys" in options else []
+        words += ["--offsets", self.save("offsets", options["offsets"])] if "offsets" in options else []
         words += ["--q", repr(options["q"]), "--method", options["method"]] if "q" in options else []
         words += ["--nan", options["nan"]]
-        if "axis" in options or "keys" in options:
+        if set(options) & {"axis", "keys", "offsets"}:
             done = subprocess.run(words + (["--axis", str(options["axis"])] if "axis" in options else []), capture_output=True, timeout=300)
             self.assertEqual((0, b""), (done.returncode, done.stderr))
             return np.load(os.path.join(self.scratch, "out.npy"))
@@ -81,8 +82,12 @@ class Doors(DaemonTest, Case):
         fields, before = {}, b""
         if "where" in options:
             fields["mask"], before = pb.Mask(stream=True, count=a.size), options["where"].tobytes()
+        if "offsets" in options:
+            offsets = options["offsets"]
+            fields["segments"] = pb.Segments(stream=True, count=len(offsets), dtype=pb.Dtype.Value("DTYPE_" + offsets.dtype.str[1:].upper().replace("4", "32").replace("8", "64")))
+            before += offsets.tobytes()
         if "keys" in options:
-            fields["keys"] = pb.Keys(stream=True, count=len(a), dtype=pb.DTYPE_I64, groups=GROUPS, columns=COLUMNS)
+            fields["keys"] = pb.Keys(stream=True, count=len(a), dtype=pb.DTYPE_I64, groups=GROUPS, columns=a[0].size)
             before += options["keys"].tobytes()
         if b is not None:
             fields["second"] = pb.Second(stream=True, count=b.size)
@@ -139,6 +144,75 @@ class Doors(DaemonTest, Case):
                 for op, more, asked in (("median", {}, (0.5, "linear")), ("quantile", {"q": share, "method": method}, (share, method))):
                     wanted = np.array([oracle.quantiles(dtype, row.tobytes(), [asked], nan)[0] for row, in rows], "u8").view("f8")
                     self.check(op, a, None, {**options, **more}, wanted)
+
+    def test_quantiles_by_offsets(self):
+        """Of segments that a claim answers, of longer ones, and of none."""
+        for number, (dtype, masked) in enumerate(itertools.product(("f32", "i16", "f64", "u8", "f16", "i64"), (False, True))):
+            a, nan = array_of(dtype, (5000,)), ("propagate", "skip")[number % 2]
+            offsets = np.sort(RANDOM.integers(0, 60, 40)).tolist() + [60, 60, 85, 110, 2000, 4900]
+            offsets = np.array(offsets, ("<i4", "<i8", "<u4", "<u8")[number % 4])
+            where = RANDOM.random(a.shape) < 0.6 if masked else np.ones(a.shape, "?")
+            where[60:110] &= not masked
+            rows = [a[i:j][where[i:j]].tobytes() for i, j in itertools.pairwise(offsets.tolist())]
+            options = {"offsets": offsets, "nan": nan, **({"where": where} if masked else {})}
+            method, share = METHODS[number % len(METHODS)], SHARES[number % 4]
+            for op, more, asked in (("median", {}, (0.5, "linear")), ("quantile", {"q": share, "method": method}, (share, method))):
+                wanted = np.array([oracle.quantiles(dtype, row, [asked], nan)[0] for row in rows], "u8").view("f8")
+                self.check(op, a, None, {**options, **more}, wanted)
+
+    def test_several_by_offsets(self):
+        """Shares in an array, beside other ops, of NaNs alone, with a type; the answers into an array of the caller's."""
+        a, offsets = array_of("f32", (300,)), np.array([0, 0, 7, 40, 300])
+        a[7:40] = np.nan
+        cut = [a[i:j] for i, j in itertools.pairwise(offsets)]
+        for client in [cured] + self.clients:
+            wanted = [[oracle.quantiles("f32", row.tobytes(), [(q, "nearest")], "skip", "f32")[0] for row in cut] for q in SHARES]
+            got = client.quantile(a, SHARES, offsets=offsets, method="nearest", nan="skip", dtype="f32")
+            self.assertEqual(np.array(wanted, "u4").tobytes(), got.tobytes())
+            r = client.reduce(a, "sum,median,argmax,count", offsets=offsets[2:], nan="propagate")
+            self.assertEqual(client.median(a, offsets=offsets[2:]).tobytes(), r.median.tobytes())
+            self.assertEqual(client.sum(a, offsets=offsets[2:]).tobytes(), r.sum.tobytes())
+            self.assertEqual([33, 260], r.count.tolist())
+            out = np.full(4, 7.0)
+            self.assertIs(out, client.median(a, offsets=offsets, out=out))
+            self.assertEqual(client.median(a, offsets=offsets).tobytes(), out.tobytes())
+            self.assertTrue(np.isnan(client.median(a, offsets=[5, 5, 5])).all())
+
+    def test_quantiles_by_key(self):
+        """Of values and of rows, under masks; a group without rows is NaN."""
+        for number, (dtype, masked, columns) in enumerate(itertools.product(("f32", "i16", "f64", "u8", "f16", "i64"), (False, True), (1, COLUMNS))):
+            a, nan = array_of(dtype, (400, columns) if columns > 1 else (400,)), ("propagate", "skip")[number % 2]
+            keys = RANDOM.integers(0, GROUPS - 1, 400)
+            where = RANDOM.random(a.shape) < 0.6 if masked else np.ones(a.shape, "?")
+            where[keys == 1] &= not masked
+            method, share = METHODS[number % len(METHODS)], SHARES[number % 4]
+            options = {"keys": keys, "groups": GROUPS, "nan": nan, **({"where": where} if masked else {})}
+            for op, more, asked in (("median", {}, (0.5, "linear")), ("quantile", {"q": share, "method": method}, (share, method))):
+                wanted = []
+                for group, column in itertools.product(range(GROUPS), range(columns)):
+                    at = (keys == group) & where.reshape(400, columns)[:, column]
+                    wanted += oracle.quantiles(dtype, a.reshape(400, columns)[at, column].tobytes(), [asked], nan)
+                self.check(op, a, None, {**options, **more}, np.array(wanted, "u8").view("f8"))
+
+    def test_several_by_key(self):
+        a, keys = array_of("f32", (300, 2)), RANDOM.integers(-1, GROUPS + 1, 300)
+        for client in [cured] + self.clients:
+            got = client.quantile(a, np.reshape(SHARES, (5, 1)), keys=keys, groups=GROUPS, drop=True, method="nearest", nan="skip", dtype="f32")
+            self.assertEqual((5, 1, GROUPS, 2), got.shape)
+            for i, group, column in itertools.product(range(5), range(GROUPS), range(2)):
+                wanted = oracle.quantiles("f32", a[keys == group, column].tobytes(), [(SHARES[i], "nearest")], "skip", "f32")
+                self.assertEqual(np.array(wanted, "u4").tobytes(), got[i, 0, group, column].tobytes())
+            r = client.reduce(a, "sum,median,var,argmax,count_nan", keys=keys % GROUPS)
+            for op in ("sum", "median", "var", "argmax", "count_nan"):
+                self.assertEqual(getattr(client, op)(a, keys=keys % GROUPS).tobytes(), r[op].tobytes(), op)
+            out = np.empty((GROUPS, 2), "f4")
+            self.assertIs(out, client.median(a, keys=keys % GROUPS, out=out))
+            self.assertEqual(client.median(a, keys=keys % GROUPS, dtype="f4").tobytes(), out.tobytes())
+            with self.assertRaisesRegex(ValueError, "^keys: number [0-9]+ is -1, not one of 0 to 4"):
+                client.median(a, keys=np.where(keys == GROUPS, 0, keys), groups=GROUPS)
+            with self.assertRaisesRegex(ValueError, "^partial: op median has none"):
+                client.partial(a, "median", keys=keys, groups=GROUPS)
+            self.assertTrue(np.isnan(client.median(a[:0], keys=keys[:0], groups=3)).all())
 
     def test_masked_medians_are_numpys(self):
         """Where NumPy's own answer is exact."""

@@ -141,7 +141,8 @@ class Keys(DaemonTest, Case):
             with self.assertRaises(type(of_one.exception)) as of_none:
                 cured.sum(a, **options)
             self.assertEqual(str(of_one.exception).partition(":")[0], str(of_none.exception).partition(":")[0], wrong)
-        for op in ("digest", "median", "dot"):
+        self.assertEqual((3, 0), cured.median(a, keys=keys).shape)
+        for op in ("digest", "dot"):
             with self.assertRaises((TypeError, ValueError, NotImplementedError)):
                 getattr(cured, op)(a, keys=keys)
         with self.assertRaisesRegex(ValueError, "keys: 3 of them, the array has %d rows" % 2**40):  # for which nothing is allocated

@@ -297,7 +297,7 @@ typedef struct cured_mask {
  * before the first offset and from the last on are ignored. Offsets do not fall, are not negative and lie within the input: otherwise the
  * call is INVALID_ARGUMENT, which names the first that is wrong. An empty segment is answered as an empty array; extrema and their indices
  * have no value there (see "Arrays of answers"). Indices count from the segment's first element. An older daemon refuses
- * offsets (UNIMPLEMENTED). Device memory goes by cured/cuda.h. */
+ * offsets, or medians and quantiles by them (UNIMPLEMENTED). Device memory goes by cured/cuda.h. */
 typedef struct cured_offsets {
     const void *data;  /* the caller's, at any alignment; it stays valid and unchanged until the call is done */
     uint64_t count;    /* segments + 1 */
@@ -308,8 +308,9 @@ typedef struct cured_offsets {
  * elements, belongs to answer key[i]·columns + c. The order of rows changes no bit. A key outside 0 to groups - 1 is INVALID_ARGUMENT, which
  * names the first, unless drop leaves such rows out. A group of no rows is answered as an empty array; extrema and their indices have no
  * value there (see "Arrays of answers"). Indices are the numbers of rows. No digest, and no prod of floats (INVALID_ARGUMENT). What is
- * known of all groups takes 1 GiB at most (RESOURCE_EXHAUSTED); docs/NUMERICS.md says how much a group takes. A daemon
- * keeps to its max_state_bytes_per_connection, too; an older one refuses keys (UNIMPLEMENTED). */
+ * known of all groups takes 1 GiB at most (RESOURCE_EXHAUSTED); docs/NUMERICS.md says how much a group takes. For medians and quantiles the
+ * elements are copied, in one thread. A daemon keeps to its max_state_bytes_per_connection, too; an older one refuses keys, or medians and
+ * quantiles by them (UNIMPLEMENTED). */
 typedef struct cured_keys {
     const void *data;  /* the caller's, at any alignment; it stays valid and unchanged until the call is done */
     uint64_t count;    /* of rows */

@@ -124,6 +124,10 @@ static bool makes_keyed(const cured_call *call) { return cr_cl_keyed_asks(call) 
 
 static bool has_keyed_pairs(const cured_call *call) { return call->has_second && call->geometry == CR_GEOMETRY_KEYS; }
 
+static bool ranks_many(const cured_call *call) {
+    return call->ranked != NULL && (call->geometry == CR_GEOMETRY_OFFSETS || call->geometry == CR_GEOMETRY_KEYS);
+}
+
 /* What wants a feature of feature.def, without which the call cannot be. */
 static bool (*const wants[CR_FEATURE_BESIDE])(const cured_call *call) = {
     [CR_FEATURE_PARAMETERS] = cr_cl_beside_asks,
@@ -131,6 +135,7 @@ static bool (*const wants[CR_FEATURE_BESIDE])(const cured_call *call) = {
     [CR_FEATURE_KEYED] = makes_keyed,
     [CR_FEATURE_MERGE_KEYED] = cr_cl_keyed_merges,
     [CR_FEATURE_KEYED_PAIRS] = has_keyed_pairs,
+    [CR_FEATURE_RANKED_MANY] = ranks_many,
 };
 
 cr_status cr_cl_beside_check(const cured_call *call, cr_error *error) {

@@ -145,6 +145,13 @@ static bool is_stream(const cr_work *work) { return work->call->kind == KIND_STR
 cr_status cr_work_check_block(const cr_work *work, cr_error *error) {
     const uint64_t bytes = cr_job_unit(work->job);
     if (work->job->axis == NULL || bytes <= CR_LOCAL_KEPT_BYTES) return CR_OK;
+    const bool keyed = work->call->geometry == CR_GEOMETRY_KEYS;
+    if (work->job->as_one)
+        return cr_fail(
+            error, CR_INVALID_ARGUMENT,
+            "%s: ops by rank need all %s at once, of a file or stream %d bytes at most, and these have %llu: "
+            "pass memory",
+            keyed ? "keys" : "offsets", keyed ? "rows" : "segments", CR_LOCAL_KEPT_BYTES, (unsigned long long)bytes);
     return cr_fail(error, CR_INVALID_ARGUMENT,
                    "axis: ops by rank need all of a block at once, of a file or stream %d bytes at most, and this one "
                    "has %llu: pass memory",

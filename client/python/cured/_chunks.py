@@ -352,6 +352,8 @@ def _by_dask(call):
         return None
     if call.where is not None and call.store.masked:
         return None
+    if "keys" in call.more and any(_is_ranked(op) for op in call.ops):  # which have no partials by key
+        return None
     if call.masked and "prod" in call.ops and call.store.dtype.kind == "f":
         return None
     import dask
@@ -458,7 +460,8 @@ def quantile(container, q, client, options):
     if isinstance(container, OnGpu):
         return answer_on_gpu(lambda array, **more: _cured.quantile(array, q, **more), container, client, options)
     call = Call(container, ["quantile"], client, options, q)
-    if call.more or call.initial is not None or call.second is not None:
-        raise TypeError("%s: a quantile takes none" % ", ".join(call.more or ["initial, second"]))
+    others = [name for name in call.more if name not in ("keys", "groups", "drop", "offsets")]
+    if others or call.initial is not None or call.second is not None:
+        raise TypeError("%s: a quantile takes none" % ", ".join(others or ["initial, second"]))
     _type_by_out(call)
     return _returned(call, "", _answers(call))

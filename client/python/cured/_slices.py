@@ -171,9 +171,11 @@ def by_more(call, axes):
         call.ask(one, second, **nobody)  # raises what is wrong with the options
         if _has_partial_by_key(one, second, call.ops):
             return None
-        raise ValueError("keys: the blocks of all rows have more than %d bytes, so %s by key is not answered: reduce parts of the columns, or "
-                         "use cured.dask" % (_blocks.MOST_BYTES, " or ".join(call.ops)))
-    return _assembled(call, boxes(shape, unit), lambda box: (slice(None),) + box[1:], lambda answer: answer.shape[:1] + shape[1:], **options)
+        raise ValueError("keys: the blocks of all rows have more than %d bytes, so %s by key is not answered: reduce parts of the columns%s"
+                         % (_blocks.MOST_BYTES, " or ".join(call.ops), "" if any(map(_is_ranked, call.ops)) else ", or use cured.dask"))
+    lead = 1 + (0 if call.q is None else call.q.ndim)
+    return _assembled(call, boxes(shape, unit), lambda box: (slice(None),) * lead + box[1:], lambda answer: answer.shape[:lead] + shape[1:],
+                      **options)
 
 
 def _segments(call, options):
@@ -208,4 +210,4 @@ def _segments(call, options):
         for (a, b), (_, (block, other)) in zip(some, blocks):
             found.append(call.ask(block, other, offsets=offsets[a:b + 1] - offsets[a]))
     wrong = [next((answer for answer in answers if isinstance(answer, Exception)), None) for answers in zip(*found)]
-    return [numpy.concatenate(answers) if error is None else error for answers, error in zip(zip(*found), wrong)]
+    return [numpy.concatenate(answers, axis=-1) if error is None else error for answers, error in zip(zip(*found), wrong)]

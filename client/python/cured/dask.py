@@ -310,6 +310,10 @@ def _by_key(x, ops, keys, groups, drop, nan, options, split_every):
         raise ValueError("keys: an integer for each row is wanted: x has the shape %r, keys %r of %s" % (x.shape, keys.shape, keys.dtype))
     if _misses(keys):
         raise ValueError("keys: without a mask: where= says which elements count")
+    ranked = [op for op in ops if _is_ranked(op)]
+    if ranked:
+        raise NotImplementedError("ops: op %s has no partial by key, so no chunk has a part of it: cured.%s(x, keys=...) reads whole columns"
+                                  % (ranked[0], ranked[0]))
     one = numpy.ones((1,) * x.ndim, x.dtype)  # which raises what is wrong with ops and options
     found = cured.reduce(one, ops, keys=numpy.zeros(1, numpy.int64), groups=1, **options)
     types = {op: found[op].dtype for op in ops}

@@ -9,6 +9,7 @@
 #include "kernels/core/float_state.h"
 #include "kernels/core/keyed.h"
 #include "kernels/cpu/keys/state.h"
+#include "kernels/cpu/order.h"
 
 static void to_partial(const cr_by_key *s, uint64_t cell, cr_partial *p) {
     cr_partial_init(p, s->spec.dtype, s->spec.families);
@@ -210,6 +211,7 @@ static cr_status finish(const cr_by_key *s, uint64_t first, uint64_t count, void
     cr_status status = CR_OK;
     for (uint32_t k = 0; k < s->spec.op_count && status == CR_OK; k++) {
         const cr_op op = s->spec.ops[k];
+        if (cr_op_closing(op) == CR_CLOSING_ORDER) continue;
         share[k] = cr_finish_share(op, s->spec.dtype, &s->spec.finish, NULL);
         const cr_key_sum *sum = quick_sum(s, op, &share[k]);
         if (sum != NULL)
@@ -223,6 +225,10 @@ static cr_status finish(const cr_by_key *s, uint64_t first, uint64_t count, void
 }
 
 cr_status cr_by_key_finish(const cr_by_key *state, uint64_t first, uint64_t count, void *const out[], cr_error *error) {
+    const cr_view copy = cr_view_plain(state->copy);
+    if (state->copy != NULL)
+        cr_cpu_order_segments(&state->spec, &copy, 0, state->begins + first, state->ends + first, count, state->ranking,
+                              out, 0);
     const uint64_t before = cr_float_enter();
     const cr_status status = finish(state, first, count, out, error);
     cr_float_leave(before);

@@ -73,6 +73,8 @@ static void begin(cr_by_key *s) {
     if (families & CR_FAM_COUNTS) s->counts = cr_key_array(s, sizeof *s->counts);
     if (families & CR_FAM_BITS) s->bits = cr_key_array(s, sizeof *s->bits);
     if (families & CR_FAM_PROD) s->prods = cr_key_array(s, sizeof *s->prods);
+    if (cr_key_ranks(&s->spec)) s->begins = cr_key_array(s, sizeof *s->begins);
+    if (cr_key_ranks(&s->spec)) s->ends = cr_key_array(s, sizeof *s->ends);
     for (uint64_t c = 0; s->bits != NULL && c < rows; c++) s->bits[c].all = UINT64_MAX;
     for (uint64_t c = 0; s->prods != NULL && c < rows; c++) cr_int_prod_init(&s->prods[c]);
 }
@@ -98,9 +100,10 @@ cr_status cr_by_key_measure(const cr_axis_spec *spec, const cr_keys *keys, uint3
     for (int at = 0; at < CR_SUMS; at++)
         if (s.spec.families & cr_sum_rows[at].family)
             more += sizeof(int64_t) * (s.sums[at].limbs + SPECIALS + CR_KEYS_LEVELS + CR_KEYS_LEVELS / 2);
-    *first = s.bytes;
+    const uint64_t ranks = cr_key_ranks_bytes(spec, keys);
+    *first = s.bytes + ranks;
     more = s.bytes + (s.cells + CR_KEYS_SPARE) * more;
-    *most = more < s.most ? more : s.most;
+    *most = (more < s.most ? more : s.most) + ranks;
     return CR_OK;
 }
 
@@ -132,6 +135,10 @@ void cr_by_key_free(cr_by_key *s) {
     free(s->counts);
     free(s->bits);
     free(s->prods);
+    free(s->begins);
+    free(s->ends);
+    free(s->copy);
+    free(s->ranking);
     free(s);
 }
 
@@ -155,6 +162,12 @@ static void leave_out(const cr_by_key *state, const cr_mask *mask, uint64_t at, 
         for (unsigned k = 0; k < now; k++)
             block->cell[i + k] = word >> k & 1 ? block->cell[i + k] : spare + k % CR_KEYS_SPARE;
     }
+}
+
+bool cr_key_cells(const cr_by_key *state, const cr_view *view, uint64_t done, cr_key_block *block) {
+    const bool within = current()->cells(state, block->at, block->n, block->cell);
+    if (view->mask.kind != CR_MASK_NONE) leave_out(state, &view->mask, done, block);
+    return within;
 }
 
 /* The first key outside of those of elements [at, at + n). */
@@ -182,11 +195,10 @@ static cr_status fold(cr_by_key *s, const cr_view *view, uint64_t count, uint64_
         block.at = at + done;
         block.soon = (uintptr_t)block.p + CR_KEYS_AHEAD * size;
         block.soon_keys = (uintptr_t)s->keys.data + (block.at + CR_KEYS_AHEAD) / s->keys.columns * key_size;
-        if (!isa->cells(s, at + done, block.n, block.cell) && !s->keys.drop) {
+        if (!cr_key_cells(s, view, done, &block) && !s->keys.drop) {
             *outside = first_outside(s, at + done, block.n);
             return cr_keys_outside(&s->keys, *outside, cr_keys_at(&s->keys, *outside), error);
         }
-        if (view->mask.kind != CR_MASK_NONE) leave_out(s, &view->mask, done, &block);
         if (s->n != NULL) isa->count(s->n, &block);
         for (int i = 0; i < CR_SUMS; i++)
             if (s->spec.families & cr_sum_rows[i].family && !s->sums[i].by_powers) isa->sum(s, &s->sums[i], &block);

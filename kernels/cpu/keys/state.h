@@ -68,6 +68,10 @@ struct cr_by_key {
     cr_key_counts *counts;
     cr_key_bits *bits;
     cr_int_prod *prods;
+    uint64_t *begins,
+        *ends; /* of ops by rank: [cell] where its elements begin in the copy, and end so far; NULL: there are none */
+    uint8_t *copy;
+    void *ranking; /* scratch */
 };
 
 /* Some elements, and the cell of each. */
@@ -101,6 +105,12 @@ extern const cr_keys_isa cr_keys_avx2, cr_keys_avx512;
 /* Memory for a thing of so many bytes for each cell, zeroed; NULL, and lacking: there is none, or it would be beyond the limit. */
 void *cr_key_array(cr_by_key *state, size_t bytes);
 
+/* Sets the block's cells of its n elements, the first of which is number `done` of the view's and block->at of the input. False: some keys
+ * are outside. */
+bool cr_key_cells(const cr_by_key *state, const cr_view *view, uint64_t done, cr_key_block *block);
+/* Whether the spec has ops by rank, and what these need beside the arrays of cells (ranks.c). */
+bool cr_key_ranks(const cr_axis_spec *spec);
+uint64_t cr_key_ranks_bytes(const cr_axis_spec *spec, const cr_keys *keys);
 /* Adds ±magnitude·2^bit, in units of the grid, to a cell's limbs; counts one of its specials: 0 NaN, 1 +inf, 2 −inf (sum.c). */
 void cr_key_put_bits(cr_by_key *state, cr_key_sum *sum, uint64_t cell, unsigned __int128 magnitude, bool negative,
                      unsigned bit);

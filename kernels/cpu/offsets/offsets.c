@@ -1,5 +1,5 @@
-/* offsets: segments to answers, a batch at a time: short ones as rows, where that is known of the op (grouped.h), every other by a
- * partial of its own.
+/* offsets: segments to answers, a batch at a time: by rank (order.h); short ones as rows, where that is known of the op (grouped.h); every
+ * other by a partial of its own.
  *
  * Thread: any. Owner: the caller owns every buffer. */
 #include "kernels/cpu/offsets.h"
@@ -10,6 +10,9 @@
 #include "kernels/core/float_state.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/offsets/grouped.h"
+#include "kernels/cpu/order.h"
+
+enum { ALIGN = 64 /* of scratch */ };
 
 /* A call. */
 typedef struct segments {
@@ -31,10 +34,15 @@ static void plan(segments *s, const cr_axis_spec *spec) {
     cr_axis_plan_strips(&s->plan, CR_ROWS);
 }
 
+/* Of those that go as rows; what goes by rank has its own behind them. */
+static size_t grouped_bytes(const segments *s) {
+    return s->rows ? (cr_grouped_bytes(&s->plan) + ALIGN - 1) / ALIGN * ALIGN : 0;
+}
+
 size_t cr_offsets_scratch(const cr_axis_spec *spec) {
     segments s;
     plan(&s, spec);
-    return s.rows ? cr_grouped_bytes(&s.plan) : 0;
+    return grouped_bytes(&s) + (s.plan.order_ops ? cr_order_segments_scratch(spec) : 0);
 }
 
 /* Segment i of the batch by a partial, for these ops. */
@@ -68,9 +76,12 @@ static cr_status fold_mixed(const segments *s, const cr_batch *b, cr_grouped *ow
     return status == CR_OK && all != s->rows ? fold_each(s, b, all & ~s->rows) : status;
 }
 
-static cr_status fold_batch(const segments *s, const cr_batch *b, cr_grouped *own) {
+static cr_status fold_batch(const segments *s, const cr_batch *b, void *scratch) {
     const cr_ops all = s->plan.strip_ops | s->plan.generic_ops;
-    if (s->rows && fold_mixed(s, b, own, all) == CR_OK) return CR_OK;
+    if (s->plan.order_ops)
+        cr_cpu_order_segments(s->spec, s->view, b->low, b->borders, b->borders + 1, b->count,
+                              (uint8_t *)scratch + grouped_bytes(s), s->out, b->at);
+    if (!all || (s->rows && fold_mixed(s, b, scratch, all) == CR_OK)) return CR_OK;
     return fold_each(s, b, all); /* which names the first segment that lacks a value */
 }
 

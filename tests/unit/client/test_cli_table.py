@@ -240,8 +240,7 @@ class Table(CliTest):
                                    ("--second", "dot", self.a), ("--nan", "digest", self.a, "--nan", "skip"),
                                    ("--where", "digest", self.a, "--where", self.a), ("--first", "digest", self.a, "--first", "3"),
                                    ("--result-dtype", "argmin", self.a, "--result-dtype", "f64"),
-                                   ("--partial", "median", self.a, "--partial"), ("--keys", "median", self.a, "--keys", keys),
-                                   ("--keys", "digest", self.a, "--keys", keys), ("--offsets", "median", self.a, "--offsets", keys)):
+                                   ("--partial", "median", self.a, "--partial"), ("--keys", "digest", self.a, "--keys", keys)):
             self.fails(64, option, *arguments)
 
     def test_errors_name_the_file(self):

@@ -164,6 +164,39 @@ START_TEST(an_old_daemon_is_not_asked_for_pairs) {
 }
 END_TEST
 
+/* One that takes offsets and keys, and answers no medians by them. */
+START_TEST(an_old_daemon_is_not_asked_for_medians) {
+    static const char *const all[] = {"segments", "keys", "ranked_many"};
+    static const cured_op median = CURED_OP_MEDIAN;
+    static const int64_t borders[] = {0, 1, N};
+    static const cured_offsets offsets = {borders, 3, CURED_I64};
+    for (unsigned round = 0; round < 4; round++) {
+        const unsigned granted = round & 1;
+        cured_options o = CURED_OPTIONS_INIT;
+        cured_call *call;
+        if (round < 2)
+            o.offsets = &offsets;
+        else
+            o.keys = &keys;
+        connect_again();
+        OK(cured_reduce_buffer(conn, CURED_F64, &median, 1, elements, N, &o, &call, NULL));
+        welcome_with("ranked_many", all, 2 + granted);
+        if (granted) {
+            cr_frame h;
+            const uint8_t *p;
+            fake_expect(&f, conn, CR_FRAME_CALL, &h, &p);
+            cured_cancel(call);
+        } else {
+            ck_assert_int_eq(cured_wait(call, &error), CURED_UNIMPLEMENTED);
+            ck_assert_str_eq(error.text,
+                             "ops: this daemon is too old to answer medians and quantiles by offsets and by key; a "
+                             "connection to \"embedded:\" does, in this process");
+        }
+        cured_call_free(call);
+    }
+}
+END_TEST
+
 /* The sentence that ends the connection. */
 static const char *const hostile[] = {
     "the parts are no partial by key",                           /* none came */
@@ -212,5 +245,6 @@ CR_CHECK_MAIN("client/keyed") {
     tcase_add_test(tc, another_try_begins_anew);
     tcase_add_test(tc, an_old_daemon_is_not_asked);
     tcase_add_test(tc, an_old_daemon_is_not_asked_for_pairs);
+    tcase_add_test(tc, an_old_daemon_is_not_asked_for_medians);
     tcase_add_loop_test(tc, hostile_parts, 0, HOSTILE);
 }
