@@ -225,9 +225,9 @@ bool cr_queue_busy(cr_queue *queue) {
     return busy;
 }
 
-bool cr_queue_idle(cr_queue *queue) {
+bool cr_queue_idle(cr_queue *queue, const cr_job *job) {
     pthread_mutex_lock(&queue->mutex);
-    const bool idle = !queue->in_hand && !queue->waking && !queue->standing[CR_KIND_CPU];
+    const bool idle = !queue->in_hand && !queue->waking && !queue->standing[CR_KIND_CPU] && !(job->kinds & CR_BY_GPU);
     pthread_mutex_unlock(&queue->mutex);
     return idle;
 }

@@ -34,8 +34,8 @@ void cr_queue_add(cr_queue *queue, cr_segment *segment);
 void cr_queue_ready(cr_queue *queue, cr_segment *segment, uint64_t ready, bool seal);
 /* Whether every worker of the CPU has something to do: what is offered now waits for one. */
 bool cr_queue_busy(cr_queue *queue);
-/* Whether all workers are idle and no job is in line for them. */
-bool cr_queue_idle(cr_queue *queue);
+/* Whether all workers are idle, no job is in line for them, and none but them may fold this one. */
+bool cr_queue_idle(cr_queue *queue, const cr_job *job);
 /* The job is divisible, and its producer has folded bytes of its input into partial, from began_ns on, and never offered them. */
 void cr_queue_fed(cr_queue *queue, cr_job *job, const cr_partial *partial, uint64_t bytes, uint64_t began_ns);
 /* One hold more; false when the job has stopped (then the caller holds nothing). */

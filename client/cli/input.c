@@ -39,10 +39,10 @@ static int take_member(const cli_options *o, cli_input *in) {
     return in->unpacker != NULL ? EXIT_OK : cli_fail(EXIT_IO, "out of memory");
 }
 
-/* Whether a file has as many bytes as its size says. Those of /sys have 4096 for any. */
+/* Whether a file has as many bytes as its size says. Those of /sys have a page for any. */
 static bool has_its_size(int fd, off_t size) {
     char byte;
-    return size != 4096 || pread(fd, &byte, 1, size - 1) != 0;
+    return size != sysconf(_SC_PAGESIZE) || pread(fd, &byte, 1, size - 1) != 0;
 }
 
 static int open_input(const cli_options *o, cli_input *in) {

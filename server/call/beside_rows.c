@@ -4,6 +4,7 @@
 #include "kernels/core/offsets.h"
 #include "server/call/beside.h"
 #include "server/call/call.h"
+#include "server/call/ranked.h"
 
 typedef unsigned long long ull;
 
@@ -55,8 +56,14 @@ static cr_status check_keys(const cr_call *call, cr_wire_beside *asked, cr_error
     const cr_keys keys = {(const uint8_t *)"", asked->count,           asked->groups,
                           asked->columns,      (cr_dtype)asked->dtype, asked->drop};
     const cr_status status = cr_keys_check(&keys, call->dtype, error);
-    if (status == CR_OK) asked->element = (uint32_t)cr_dtype_size(keys.dtype);
-    return status;
+    if (status != CR_OK) return status;
+    asked->element = (uint32_t)cr_dtype_size(keys.dtype);
+    const uint64_t most = cr_ranked_longest(call), elements = cr_keys_elements(&keys);
+    if (elements <= most) return CR_OK;
+    return cr_fail(error, CR_INVALID_ARGUMENT,
+                   "keys: medians and quantiles need all of an array at once, of %llu elements of this type at most, "
+                   "and this one has %llu: a connection to \"embedded:\" answers them of memory, in this process",
+                   (ull)most, (ull)elements);
 }
 
 static uint64_t of_rows(const cr_wire_beside *asked) { return asked->count * asked->columns; }

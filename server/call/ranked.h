@@ -17,7 +17,7 @@
 cr_status cr_ranked_check(cr_call *call, cr_error *error);
 /* The same of the shape of its axis, which is checked by itself before: a block is not too long for one worker. */
 cr_status cr_ranked_check_block(const cr_call *call, cr_error *error);
-/* The most elements of a segment by offsets, for the same reason; UINT64_MAX: any number. */
+/* The most elements of a segment by offsets, or of an array by key, for the same reason; UINT64_MAX: any number. */
 uint64_t cr_ranked_longest(const cr_call *call);
 /* What each op of the call asks; NULL: none goes by rank. */
 const cr_quantile_item *cr_ranked_items(const cr_call *call);

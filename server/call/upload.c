@@ -14,9 +14,10 @@ enum {
     OFFER_PART = 8,           /* and this part of what came so far */
     IDLE_MS = 10,             /* an upload that brings nothing for so long hands over its slab */
     HALF_BYTES = CR_SLAB_BYTES / 2,
-    HERE_BYTES = 256 * 1024, /* the most that the loop folds at once: 10 us, and its second cache keeps as much */
+    HERE_BYTES = 256 * 1024, /* the most that the loop folds at once: 10 to 150 us; its second cache keeps as much */
     HERE_FIRST = 128 * 1024,
     HERE_LEAST = 64 * 1024, /* more than that: so little may be all, and then needs no job */
+    HERE_NS = 250000,       /* half a turn: who takes longer is heavy, however slowly its bytes come */
 };
 _Static_assert(HALF_BYTES >= CR_PAIR_BLOCK_BYTES + CR_JOB_AXIS_GRAIN_BYTES, "a block fits behind a tail");
 
@@ -131,20 +132,20 @@ static void seal(cr_upload *up) {
     offer(up, whole, true);
 }
 
-/* Whether the loop may fold what comes, if it has nothing else to do. */
+/* Whether the loop may fold what comes, if it has nothing else to do. Products of integers take ten times as long as other folds. */
 static bool may_fold_here(const cr_upload *up) {
     const cr_job *job = up->job;
     return up->heavy < CR_UPLOAD_HEAVY && cr_job_is_divisible(job) && !up->pairs && !job->layout &&
-           job->mask.kind == CR_MASK_NONE && !(job->kinds & CR_BY_GPU) && up->slab->slab && !up->slab->added;
+           job->mask.kind == CR_MASK_NONE && !(job->families & CR_FAM_PROD) && up->slab->slab && !up->slab->added;
 }
 
 /* The most that the loop folds at once. Little at first, because nothing is known of the time that it takes. */
 static uint32_t most_here(const cr_upload *up) { return up->fed ? HERE_BYTES : HERE_FIRST; }
 
-/* Whether nobody waits for the loop, a worker or a slab. */
+/* Whether nobody waits for the loop, a worker or a slab, and no GPU would fold it. */
 static bool has_all(const cr_upload *up) {
     const cr_calls *calls = up->calls;
-    return !calls->pressed && calls->filling.next == calls->filling.prev && cr_queue_idle(calls->queue);
+    return !calls->pressed && calls->filling.next == calls->filling.prev && cr_queue_idle(calls->queue, up->job);
 }
 
 /* Folds the whole elements in the slab. The rest moves to its begin. */
@@ -161,7 +162,8 @@ static void fold_here(cr_upload *up) {
     cr_claim_fold(&claim, &partial, segment->data, whole / job->element, segment->index);
     cr_queue_fed(calls->queue, job, &partial, whole, began);
     calls->fed_ns = calls->last_ns = cr_now_ns();
-    up->heavy = up->fed && calls->fed_ns - began > came ? up->heavy + 1 : 0;
+    const uint64_t took = calls->fed_ns - began;
+    up->heavy = up->fed && (took > came || took > HERE_NS) ? up->heavy + 1 : 0;
     up->fed = true;
     up->filled -= whole;
     up->handed += whole / job->element;

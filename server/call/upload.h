@@ -45,7 +45,7 @@ typedef struct cr_upload {
     uint32_t tail_len;
     bool pairs;    /* a second array comes, too */
     bool fed;      /* the loop has folded some of it */
-    uint8_t heavy; /* how often in a row that took longer than the bytes took to come */
+    uint8_t heavy; /* how often in a row that took longer than the bytes took to come, or than half a turn */
     uint64_t touched_ms;
     uint8_t *kept;       /* all of the array, in the job's order; NULL: it is not kept */
     uint64_t kept_bytes; /* that came, in the array's order */

@@ -172,6 +172,13 @@ class ByKeyTest(BesideTest):
         self.refuse(DATA_LOSS, "keys: 40 bytes were declared, END came after 39", keys=said, data=bytes(39))
         self.refuse(NOT_FOUND, "keys", "region 5", keys=keys_message(beside_message(10, 5), 3))
 
+    def test_which_answer_is_named(self):
+        """That of the first group, whichever op lacks it: the sum of group 3 does not fit, and group 1 has no least element."""
+        data = struct.pack("<4i", 0, 3, 3, 2) + struct.pack("<4q", 1, 1 << 62, 1 << 62, 5)
+        for ops in (("sum", "min"), ("min", "sum"), ("var", "sum", "min")):
+            self.refuse(INVALID_ARGUMENT, "output 1: min", keys=keys_message(beside_message(4), 4, "i32"), source=stream_input(32), dtype="i64", ops=ops,
+                        data=data)
+
     def test_what_goes_with_no_keys(self):
         said = keys_message(beside_message(10), 3)
         keyed = {"partial": True, "unplaced": True}

@@ -253,6 +253,16 @@ class LimitsTest(ManyTest):
         c.close()
         self.daemon.check_returned(self)
 
+    def test_too_long_by_key(self):
+        """One worker would have it for seconds."""
+        for dtype, n in (("u8", (64 << 20) + 1), ("f64", (8 << 20) + 1), ("f16", 1 << 40)):
+            stream = self.conn.start_stream(dtype, ["median"], n, keys=keys_message(beside_message(n), 3, "u8"))
+            size = {"u8": 1, "f16": 2, "f64": 8}[dtype]
+            self.assert_sentence(self.conn.wait(stream).status, INVALID_ARGUMENT, "keys: medians and quantiles need all of an array at once, ",
+                                 "of %d elements" % ((64 << 20) // size), "has %d" % n, "embedded:")
+        stream = self.conn.start_stream("u8", ["median"], 64 << 20, keys=keys_message(beside_message(64 << 20), 3, "u8"))
+        self.assert_sentence(self.conn.wait(stream).status, RESOURCE_EXHAUSTED, "max_state_bytes")  # the next limit
+
     def test_who_leaves(self):
         """Amid the offsets, the array, and the answers."""
         n = 1 << 19

@@ -205,23 +205,32 @@ static cr_status finish_sum(const cr_by_key *s, const cr_key_sum *sum, const cr_
     return status;
 }
 
+/* Of several ops that lack answers the first cell's is named, whichever op it is. */
+static cr_status name_first(const cr_by_key *s, const cr_finish_opts *share, cr_ops ops, uint64_t first, uint64_t count,
+                            void *const out[], cr_error *error) {
+    cr_status status = CR_OK;
+    for (uint64_t i = 0; i < count && status == CR_OK; i++)
+        status = finish_slowly(s, share, ops, first + i, i, out, error);
+    return status;
+}
+
 static cr_status finish(const cr_by_key *s, uint64_t first, uint64_t count, void *const out[], cr_error *error) {
     cr_finish_opts share[CR_AXIS_MAX_OPS];
-    cr_ops left = 0;
+    const cr_key_sum *sums[CR_AXIS_MAX_OPS] = {NULL};
+    cr_ops left = 0, all = 0;
     cr_status status = CR_OK;
-    for (uint32_t k = 0; k < s->spec.op_count && status == CR_OK; k++) {
+    for (uint32_t k = 0; k < s->spec.op_count; k++) {
         const cr_op op = s->spec.ops[k];
         if (cr_op_closing(op) == CR_CLOSING_ORDER) continue;
         share[k] = cr_finish_share(op, s->spec.dtype, &s->spec.finish, NULL);
-        const cr_key_sum *sum = quick_sum(s, op, &share[k]);
-        if (sum != NULL)
-            status = finish_sum(s, sum, share, k, first, count, out, error);
-        else
-            left |= cr_ops_of(op);
+        sums[k] = quick_sum(s, op, &share[k]);
+        all |= cr_ops_of(op);
+        if (sums[k] == NULL) left |= cr_ops_of(op);
     }
-    for (uint64_t i = 0; left != 0 && i < count && status == CR_OK; i++)
-        status = finish_slowly(s, share, left, first + i, i, out, error);
-    return status;
+    for (uint32_t k = 0; k < s->spec.op_count && status == CR_OK; k++)
+        if (sums[k] != NULL) status = finish_sum(s, sums[k], share, k, first, count, out, error);
+    if (left != 0 && status == CR_OK) return name_first(s, share, left, first, count, out, error);
+    return status == CR_OK ? CR_OK : name_first(s, share, all, first, count, out, error);
 }
 
 cr_status cr_by_key_finish(const cr_by_key *state, uint64_t first, uint64_t count, void *const out[], cr_error *error) {
