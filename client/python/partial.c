@@ -75,14 +75,32 @@ static PyObject *answer(const cr_py_partial *p, cr_py_request *r) {
     return cr_py_answer_result(r, answers);
 }
 
+/* The option that is none of a finish; NULL: there is none. */
+static const char *of_the_array(const cr_py_request *r) {
+    const struct {
+        bool given;
+        const char *name;
+    } options[] = {
+        {r->axis != NULL, "axis"},        {r->keepdims, "keepdims"},       {r->where != NULL, "where"},
+        {r->initial != NULL, "initial"},  {r->out != NULL, "out"},         {r->client != NULL, "client"},
+        {r->keys != NULL, "keys"},        {r->groups != NULL, "groups"},   {r->by_key.drop, "drop"},
+        {r->second != NULL, "second"},    {r->offsets != NULL, "offsets"}, {r->shape != NULL, "shape"},
+        {r->start != NULL, "start"},      {r->has_first, "first"},         {r->strict, "nulls"},
+        {r->min_count != 0, "min_count"},
+    };
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].given) return options[i].name;
+    return NULL;
+}
+
 static PyObject *finish(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     cr_py_request r = {.single = false};
     if (nargs != 1) return PyErr_Format(PyExc_TypeError, "finish takes the ops, such as ['sum', 'max']");
     if (!cr_py_enter()) return NULL;
     bool good = cr_py_request_ops(&r, args[0]) && cr_py_request_options(&r, args + 1, 0, kwnames);
-    if (good &&
-        (r.axis != NULL || r.where != NULL || r.initial != NULL || r.out != NULL || r.keepdims || r.client != NULL)) {
-        PyErr_SetString(PyExc_TypeError, "finish takes dtype, ddof, nan and overflow only");
+    const char *of_array = good ? of_the_array(&r) : NULL;
+    if (of_array != NULL) {
+        PyErr_Format(PyExc_TypeError, "%s: a partial is finished with dtype, ddof, nan and overflow alone", of_array);
         good = false;
     }
     PyObject *result = good ? answer((const cr_py_partial *)self, &r) : NULL;

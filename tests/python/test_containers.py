@@ -391,6 +391,9 @@ class Beside(Small):
             self.assert_same(cured.dot(b, a), cured.dot(b, x), name)
             with self.assertRaisesRegex(TypeError, "^second: it is of f32"):
                 cured.dot(a, b.astype("f4"))
+            for ask in (lambda s: cured.dot(x, s), lambda s: cured.reduce(x, "dot", second=s), lambda s: cured.partial(x, "dot", second=s)):
+                with self.assertRaisesRegex(TypeError, "^second: list: an array is wanted"):
+                    ask(b.tolist())
             for what, ask in (("second", lambda f: cured.dot(x, f)), ("where", lambda f: cured.sum(x, where=f))):
                 if name != "memmap":
                     with self.assertRaisesRegex(TypeError, "^%s: a file is the first array alone: pass numpy.load" % what):

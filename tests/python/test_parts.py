@@ -162,6 +162,18 @@ class Partials(Case):
         ops = ["sum", "argmax", "prod"]
         self.assertEqual(bytes(cured.partial(numpy.asfortranarray(a), ops)), bytes(cured.partial(a, ops)))
 
+    def test_options_that_are_the_arrays(self):
+        """Each is refused by its name where parts are finished: none is passed over."""
+        a = numpy.arange(10, dtype="f4")
+        given = {"axis": 0, "keepdims": True, "where": a > 3, "initial": 1.0, "out": numpy.zeros(()), "keys": numpy.zeros(10, "i4"), "groups": 2,
+                 "drop": True, "offsets": [0, 5], "second": a, "shape": (10,), "start": (0,), "nulls": "error", "min_count": 100}
+        for option, value in given.items():
+            for what, call in (("finish", cured.partial(a, "sum").finish), ("reduce_parts", lambda ops, **o: cured.reduce_parts([a, a], ops, **o))):
+                with self.subTest((option, what)), self.assertRaisesRegex(TypeError, "^%s: a partial is finished with dtype, ddof, nan and " % option):
+                    call("sum", **{option: value})
+        for nothing in ({"axis": None}, {"keys": None}, {"nulls": "skip"}, {"min_count": 0}, {"drop": False}):
+            self.assertEqual(45, cured.partial(a, "sum").finish("sum", **nothing)["sum"])
+
     def test_options_of_finish(self):
         p = cured.partial(numpy.array([1.0, float("nan"), 3.0]), ["sum", "var"])
         self.assertEqual(4.0, p.finish("sum", nan="skip").sum)

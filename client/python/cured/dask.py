@@ -451,7 +451,7 @@ def reduce(x, ops, axis=None, *, keepdims=False, dtype=None, ddof=0, nan="propag
 def quantile(x, q, axis=None, *, method="linear", keepdims=False, dtype=None, nan="propagate", where=None, split_every=16, address=None):
     """The quantiles of shares q, exact and rounded once. axis None gives a delayed number, or array of q's shape; an axis, or a tuple of
     them, a dask array whose first axes are q's."""
-    x, q = _checked(x, where, split_every), shares(q)
+    x, q = _checked(x, without_lists({"where": where})["where"], split_every), shares(q)
     options = {"method": method, "nan": nan, **({} if dtype is None else {"dtype": dtype})}
     one = cured.quantile(numpy.ones((1,) * x.ndim, x.dtype), q.ravel(), axis=tuple(range(x.ndim)), keepdims=True, **options)
     if axis is None and not keepdims:
