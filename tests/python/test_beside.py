@@ -98,6 +98,14 @@ class Beside(DaemonTest, Case):
         except (TypeError, ValueError, NotImplementedError) as error:
             return str(error)
 
+    def test_lists_of_masked_arrays(self):
+        """NumPy would make an array without their masks, or raise what names no argument."""
+        a, masked = np.ones((2, 3)), np.ma.masked_array([True] * 3, [1, 0, 0])
+        for option, value in (("where", [masked, [True] * 3]), ("where", (masked, masked)), ("keys", [np.ma.masked_array(0), np.ma.masked]),
+                              ("offsets", [np.ma.masked_array(0), np.ma.masked_array(3, True)])):
+            with self.subTest(option), self.assertRaisesRegex(TypeError, "^%s: a list has no masked arrays: " % option):
+                cured.sum(a, **{option: value})
+
     def test_lists_that_are_none(self):
         for name, given, words in (("keys", [0.5, 1, 1, 0, 0], "their type is f64"), ("keys", [True] * 5, "their type is bool"), ("keys", [0, 1], "2 of them"),
                                    ("keys", [[0], [1]], "one axis"), ("keys", [0, [1]], "the list is no array"), ("keys", list("abcde"), "text is not a number"),

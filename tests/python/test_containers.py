@@ -374,6 +374,10 @@ class Beside(Small):
                 self.assert_arrays(cured.quantile(a, [[0.1, 0.5], [1, 0]], keys=keys, method="lower", **options),
                                    cured.quantile(x, [[0.1, 0.5], [1, 0]], keys=keys, method="lower", **options), name)
             self.assertEqual(repr(cured.reduce(a, "median,sum", keys=keys)), repr(cured.reduce(x, "median,sum", keys=keys)), name)
+            for options in ({"groups": 2}, {"groups": "x"}, {"drop": True}):
+                for ask in (cured.sum, cured.median, lambda x, **more: cured.quantile(x, 0.5, **more), lambda x, **more: cured.quantile(x, [0, 1], **more)):
+                    with self.subTest((name, options)), self.assertRaisesRegex(TypeError, "^%s: only with keys$" % list(options)[0]):
+                        ask(x, **options)
         _blocks.MOST_BYTES, _blocks.BLOCK_BYTES = 512, 256
         with self.assertRaisesRegex(ValueError, "so median by key is not answered: reduce parts of the columns$"):
             cured.median(self.h5(a), keys=keys)

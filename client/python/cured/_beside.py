@@ -29,6 +29,8 @@ def _too_large(store):
 def listed(arguments):
     """NumPy's array of a list, a tuple or a range of Python's numbers, as NumPy's own functions make one. Of nothing it is of the type that is wanted."""
     name, given = arguments
+    if not isinstance(given, range) and any(isinstance(one, numpy.ma.MaskedArray) for one in given):  # NumPy forgets the masks
+        raise TypeError("%s: a list has no masked arrays: numpy.ma.stack makes one array of them" % name)
     try:
         array = numpy.asarray(given)
     except ValueError as error:

@@ -352,7 +352,7 @@ def _by_dask(call):
         return None
     if call.where is not None and call.store.masked:
         return None
-    if "keys" in call.more and any(_is_ranked(op) for op in call.ops):  # which have no partials by key
+    if call.more and any(_is_ranked(op) for op in call.ops):  # which have no partials by key
         return None
     if call.masked and "prod" in call.ops and call.store.dtype.kind == "f":
         return None
