@@ -57,6 +57,14 @@ static PyObject *op_names(const cr_py_request *r) {
     return names;
 }
 
+/* As bytes, which quantile takes for several. */
+static bool give_shares(const cr_py_request *r, PyObject *options) {
+    PyObject *q = PyBytes_FromStringAndSize((const char *)r->shares, (Py_ssize_t)(r->op_count * sizeof r->shares[0]));
+    const bool good = q != NULL && PyDict_SetItemString(options, "q", q) == 0;
+    Py_XDECREF(q);
+    return good;
+}
+
 /* One of Python's files answers by a function. */
 static PyObject *run_there(cr_py_request *r, const char *file, const char *function, const arguments *a) {
     const char *what = r->partial ? "partial" : r->single ? "" : "reduce";
@@ -67,6 +75,7 @@ static PyObject *run_there(cr_py_request *r, const char *file, const char *funct
         good = PyDict_SetItem(options, PyTuple_GetItem(a->names, i), a->values[a->count + i]) == 0;
     if (good && r->second != NULL) good = PyDict_SetItemString(options, "second", r->second) == 0;
     if (good && r->has_ddof) good = cr_py_ddof_give(r, options);
+    if (good && cr_op_takes_share((cr_op)r->ops[0])) good = give_shares(r, options);
     if (good)
         all = Py_BuildValue("(sOOOO)", what, r->array, names, r->client != NULL ? (PyObject *)r->client : Py_None,
                             options);
@@ -119,6 +128,8 @@ static PyObject *run_request(cr_py_request *r, const arguments *a) {
                             listed ? "lists" : "containers that are read in blocks");
     if (r->async != NULL && r->client != NULL)
         return PyErr_Format(PyExc_TypeError, "client: an AsyncClient answers by itself");
+    if (r->min_count != 0 && cr_op_takes_share((cr_op)r->ops[0]))
+        return PyErr_Format(PyExc_TypeError, "min_count: a quantile takes none");
     if (r->min_count != 0) return run_counted(r, a);
     if (r->fraction != NULL && (r->async != NULL || r->partial))
         return PyErr_Format(PyExc_TypeError, "ddof: %s takes a whole number", r->partial ? "a partial" : "AsyncClient");
@@ -128,8 +139,7 @@ static PyObject *run_request(cr_py_request *r, const arguments *a) {
         return quick != NULL || PyErr_Occurred() ? quick : run_elsewhere(r, "cured._lists", a);
     }
     if (stored) return run_elsewhere(r, "cured._chunks", a);
-    const bool is_share = cr_op_takes_share((cr_op)r->ops[0]); /* which goes with no keys */
-    if (r->keys != NULL && !r->partial && !is_share && has_hollow_rows(r->array)) {
+    if (r->keys != NULL && !r->partial && has_hollow_rows(r->array)) {
         if (r->async != NULL && r->out != NULL)
             return PyErr_Format(PyExc_TypeError, "AsyncClient takes no out: cured.Client does");
         return run_elsewhere(r, "cured._hollow", a); /* at once: there is nothing to wait for */
@@ -167,7 +177,8 @@ static PyObject *spread(PyObject *self, PyObject *array, const arguments *a) {
 static PyObject *run_quantile(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, cured_op op) {
     cr_py_request r;
     if (!begin(&r, self, &args, &nargs)) return NULL;
-    const arguments a = {args, nargs, kwnames};
+    const bool leads = nargs > 0; /* q, without its name */
+    const arguments a = {args, nargs, kwnames}, behind = {args + leads, nargs - leads, kwnames};
     r.single = true;
     r.ops[0] = op;
     r.op_count = 1;
@@ -182,7 +193,7 @@ static PyObject *run_quantile(PyObject *self, PyObject *const *args, Py_ssize_t 
         cr_py_leave();
         return answer;
     }
-    return end(&r, cr_py_order_options(&r, args, nargs, kwnames), &a);
+    return end(&r, cr_py_order_options(&r, args, nargs, kwnames), &behind);
 }
 
 /* Of an op of two arrays the second, which comes first, and the options. */

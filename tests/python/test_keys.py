@@ -150,6 +150,53 @@ class Keys(DaemonTest, Case):
         with self.assertRaisesRegex(ValueError, "rows have no elements"):
             cured.partial(a, "sum", keys=keys)
 
+    def test_quantiles_of_no_elements(self):
+        """Each share has a row of no answers for each group, by every door."""
+        folder, there = self.enterContext(tempfile.TemporaryDirectory()), self.enterContext(cured.Client(self.daemon.address))
+
+        async def awaited(array, *args, **options):
+            async with cured.AsyncClient("embedded:") as client:
+                return await client.quantile(array, *args, **options)
+
+        def at_once(array, *args, **options):
+            return asyncio.run(awaited(array, *args, **options))
+
+        def of_client(array, *args, **options):
+            return cured.quantile(array, *args, client=there, **options)
+
+        kinds, shares = (("f4", (3, 0)), (">i2", (3, 2, 0)), ("?", (0, 0)), ("f8", (3, 0, 2))), (0.25, [0.1, 0.9], [[0.5]] * 40, [])
+        for (dtype, shape), q in (*zip(kinds, shares), *zip(kinds, reversed(shares))):
+            a, keys = np.zeros(shape, dtype), np.array([0, 2, 0])[:shape[0]]
+            np.save(folder + "/a.npy", a)
+            file = cured.file(folder + "/a.npy")
+            for (array, door), more in itertools.product(
+                    itertools.product((a, np.asfortranarray(a), np.ma.masked_array(a), file), (cured.quantile, there.quantile, of_client, at_once)),
+                    ({}, {"axis": 0}, {"method": "lower", "dtype": "f4"}, {"nan": "skip"})):
+                wanted = np.shape(q) + (4,) + shape[1:], np.dtype(more.get("dtype", "f8"))
+                what = door, array, q, more
+                behind = ((q, 0), {}) if "axis" in more else ((), {"q": q, **more})
+                for args, options in (((q,), more), behind):
+                    made = door(array, *args, keys=keys, groups=4, **options)
+                    self.assertEqual(wanted, (made.shape, made.dtype), what)
+                if door is at_once:
+                    with self.assertRaisesRegex(TypeError, "AsyncClient takes no out"):
+                        door(array, q, keys=keys, groups=4, out=made)
+                    continue
+                for out in (np.empty(wanted[0]), np.empty(wanted[0], "f4")):
+                    self.assertIs(out, door(array, q, keys=keys, groups=4, out=out, **more), what)
+            self.assertEqual(np.shape(q) + (4,) + shape[1:], file.quantile(q, keys=keys, groups=4).shape)
+        a, keys = np.zeros((3, 0)), np.array([0, 2, 0])
+        for options, sentence in (({"axis": 1}, "axis: by key"), ({"groups": 2}, "keys: number 1 is 2"), ({"method": "none"}, 'method: "none"'), ({"dtype": "i4"}, "dtype"),
+                                  ({"out": np.empty(3)}, "output parameter for reduction operation quantile"), ({"min_count": 1}, "^min_count: a quantile takes none")):
+            for q in (0.5, [0.5]):
+                with self.assertRaisesRegex((TypeError, ValueError), sentence):
+                    cured.quantile(a, q, keys=keys, **options)
+        for q in (0.5, [0.5, 1]):
+            for refused in (lambda: cured.quantile(np.ones(3), q, min_count=1), lambda: cured.quantile(np.ones(3), q=q, min_count=1), lambda: at_once(np.ones(3), q, min_count=1),
+                            lambda: there.quantile(np.ones(3), q, 0, min_count=1), lambda: cured.quantile([np.ones(3)], q, min_count=1), lambda: file.quantile(q, min_count=1)):
+                with self.assertRaisesRegex(TypeError, "^min_count: a quantile takes none"):
+                    refused()
+
     def test_refused(self):
         a, keys = np.ones((4, 2)), np.array([0, 1, 0, 1])
         for options, sentence in (({"axis": 1}, "axis: by key"), ({"keys": keys[:3]}, "keys: 3 of them, the array has 4 rows"),

@@ -22,15 +22,22 @@ def answer(arguments):
     dtype = "f32" if dtype in ("bf16", "f8_e4m3", "f8_e5m2") else dtype  # no Python array holds these
     one = _cured.empty((1, 1), dtype)
     asked = {**options, "keys": numpy.zeros(1, numpy.int64), "groups": 1, **({} if second is None else {"second": one})}
-    single = getattr(_cured, names[0])
-    found = single(one, **asked) if what == "" else _cured.reduce(one, names, **asked)  # raises what is wrong with the options
+    q = asked.pop("q", None)  # what follows raises what is wrong with the options
+    if q is not None:
+        found = _cured.quantile(one, q, **asked)  # a list
+    elif what == "":
+        found = [getattr(_cured, names[0])(one, **asked)]
+    else:
+        found = _cured.reduce(one, names, **asked)
+        found = [found[op] for op in names]
     column = numpy.broadcast_to(numpy.zeros((), "u1"), (array.shape[0], 1))  # for which nothing is allocated
     shape = (len(_cured.count(column, **given)),) + tuple(array.shape[1:])
+    made = [numpy.empty(shape, each.dtype) for each in found]
     if what == "":
-        made = numpy.empty(shape, found.dtype)
-    else:
+        made = made[0]
+    elif q is None:
         from ._result import Result
-        made = Result({op: numpy.empty(shape, found[op].dtype) for op in names})
+        made = Result(dict(zip(names, made)))
     if out is None:
         return made
     from ._out import store

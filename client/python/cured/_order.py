@@ -46,6 +46,8 @@ def spread(arguments):
     out = options.pop("out", None)
     if not given and "q" not in options:
         raise TypeError("q is missing: a share from 0 to 1, or several")
+    if options.get("min_count"):
+        raise TypeError("min_count: a quantile takes none")
     q = shares(given.pop(0) if given else options.pop("q"))
     if not is_file and is_stored(type(array)):
         options.update(zip(("axis",), given))
