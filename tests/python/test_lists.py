@@ -144,6 +144,11 @@ class Inputs(Case):
         self.assertEqual(4, cured.partial(parts, "sum").count)
         self.refused(ValueError, "argmin", lambda: cured.argmin([numpy.ones(2), m]))
         self.refused(TypeError, "prod of floats needs", lambda: cured.prod([m, numpy.ones(1)]))
+        whole = numpy.ma.masked_array([1, 5, 2], [0, 1, 0])
+        for ask in (lambda ops: cured.reduce([numpy.ones(2, int), whole], ops), lambda ops: cured.reduce_parts([numpy.ones(2, int), whole], ops)):
+            self.refused(ValueError, "^ops: argmin goes by the places", lambda: ask("prod,argmin"))
+            self.refused(ValueError, "^op digest is of all", lambda: ask("prod,digest"))
+            self.assertEqual(2, ask("prod,count").prod)
         self.refused(TypeError, "first: a list with masked arrays", lambda: cured.partial(parts, "sum", first=3))
         self.assertEqual(4, cured.prod([numpy.ma.masked_array([2, 9], [0, 1]), numpy.array([2])]))
 

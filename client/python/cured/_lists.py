@@ -5,6 +5,7 @@ The extension calls answer() for a list or a tuple, so that an array's call is a
 lies, and partials are merged. Arrays of several types are one array of the narrowest type that holds them all.
 """
 import contextlib
+import re
 
 from . import _cured
 from ._adapt import adapt, is_arrow, is_no_array, is_stored
@@ -120,17 +121,18 @@ def check_nulls(arrays, nulls):
 
 
 @contextlib.contextmanager
-def placeless(names):
+def placeless():
     """Of arrays that have no places, because some of them have masks: says so of an op that goes by places."""
     try:
         yield
     except ValueError as error:
-        placed = [name for name in names if _is_index(name) or _is_ordered(name, "f64")]
-        if not placed or not str(error).startswith(("partial: without a position", "first: a part of a digest")):
+        said = re.match(r"partial: without a position there is no (\w+) of|first: a part of a (digest)", str(error))
+        if said is None:
             raise
         import numpy
-        getattr(_cured, placed[0])(numpy.ma.masked_array([1.0], [False]))  # an op that goes with no mask at all says so
-        raise ValueError(NO_PLACES % (placed[0], placed[0])) from None
+        op = said[1] or said[2]
+        getattr(_cured, op)(numpy.ma.masked_array([1.0], [False]))  # an op that goes with no mask at all says so
+        raise ValueError(NO_PLACES % (op, op)) from None
 
 
 def _has_masked(arrays):
@@ -146,7 +148,7 @@ def fold(arrays, ops, first=None, client=None, nulls="skip"):
     names = names_of(ops)
     if first is None or not _has_masked(arrays):
         return _widened(_partials(arrays, names, first, client, nulls))
-    with placeless(names):
+    with placeless():
         return _widened(_partials(arrays, names, None, client, nulls))
 
 

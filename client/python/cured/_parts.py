@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ._adapt import is_arrow
 from ._cured import Error, File, merge, partial
-from ._lists import misses, names_of, placeless
+from ._lists import misses, placeless
 
 
 def _count(part):
@@ -55,7 +55,7 @@ def reduce_parts(parts, ops, /, *, first=0, client=None, **options):
             if not str(error).startswith("RESOURCE_EXHAUSTED"):
                 raise
 
-    with contextlib.nullcontext() if first is None or at is not None else placeless(names_of(ops)):
+    with contextlib.nullcontext() if first is None or at is not None else placeless():
         with ThreadPoolExecutor(max_workers=min(len(parts), 16)) as threads:
             partials = list(threads.map(fold_beside_others, parts, firsts))
         # What a daemon had no room for beside the others comes after them.
