@@ -100,17 +100,29 @@ class Beside(DaemonTest, Case):
 
     def test_lists_of_masked_arrays(self):
         """NumPy would make an array without their masks, or raise what names no argument."""
-        a, masked = np.ones((2, 3)), np.ma.masked_array([True] * 3, [1, 0, 0])
+        a, masked = np.ones((2, 1, 3)), np.ma.masked_array([True] * 3, [1, 0, 0])
         for option, value in (("where", [masked, [True] * 3]), ("where", (masked, masked)), ("keys", [np.ma.masked_array(0), np.ma.masked]),
-                              ("offsets", [np.ma.masked_array(0), np.ma.masked_array(3, True)])):
+                              ("offsets", [np.ma.masked_array(0), np.ma.masked_array(3, True)]), ("where", [[masked], [masked]]), ("where", ([[True] * 3], (masked,))),
+                              ("keys", [[np.ma.masked_array([0, 1])]])):
             with self.subTest(option), self.assertRaisesRegex(TypeError, "^%s: a list has no masked arrays: " % option):
                 cured.sum(a, **{option: value})
 
     def test_lists_that_are_none(self):
+        class Gone:
+            def __array__(self, dtype=None):
+                raise RuntimeError("it is gone")
+
+        class Far(Gone):
+            def __array__(self, dtype=None):
+                raise TypeError("it is far")
+
+        endless = []
+        endless.append(endless)
         for name, given, words in (("keys", [0.5, 1, 1, 0, 0], "their type is f64"), ("keys", [True] * 5, "their type is bool"), ("keys", [0, 1], "2 of them"),
                                    ("keys", [[0], [1]], "one axis"), ("keys", [0, [1]], "the list is no array"), ("keys", list("abcde"), "text is not a number"),
                                    ("keys", [2**64, 0, 0, 0, 0], "dtype object"), ("keys", {0: 1}, "dict: an array is wanted"), ("offsets", [], "there are none"),
-                                   ("offsets", [0, 1.5], "integers"), ("offsets", [0, [1]], "the list is no array"), ("where", [1, 0, 1, 1, 0], "a bool array is wanted"),
+                                   ("offsets", [0, 1.5], "integers"), ("offsets", [0, [1]], "the list is no array"), ("keys", [Gone()], r"the list is no array \(it is gone"), ("offsets", [Far()], r"the list is no array \(it is far"),
+                                   ("where", [[Gone()]], "the list is no array"), ("where", endless, "the list is no array"), ("where", [1, 0, 1, 1, 0], "a bool array is wanted"),
                                    ("where", [True, False], "broadcast"), ("where", [True, [False]], "the list is no array"), ("second", [1.0] * 5, "an array is wanted")):
             op = cured.dot if name == "second" else cured.sum
             with self.subTest((name, given)), self.assertRaisesRegex((TypeError, ValueError), "^%s: .*%s" % (name, words)):

@@ -549,6 +549,20 @@ class Libraries(Small):
         with self.assertRaises(ValueError):
             found.min
 
+    def test_lists_of_masked_containers(self):
+        """NumPy would make an array without their masks."""
+        masked = dask.array.from_array(numpy.ma.masked_array([True] * 3, [1, 0, 0]), asarray=False)
+        variable = netCDF4.Dataset("x", "w", diskless=True, persist=False)
+        self.addCleanup(variable.close)
+        variable.createDimension("d", 3)
+        variable = variable.createVariable("x", "i1", ("d",), fill_value=2)
+        variable[:] = [0, 2, 1]
+        for a in (numpy.ones((1, 3)), self.h5(numpy.ones((1, 3)))):
+            for options in ({"where": [masked]}, {"where": [xarray.DataArray(masked)]}, {"keys": [variable]}, {"keys": ([variable],)}):
+                with self.assertRaisesRegex(TypeError, "^%s: a list has no masked arrays" % next(iter(options))):
+                    cured.sum(a, **options)
+            self.assertEqual(3.0, cured.sum(a, where=[self.h5(numpy.ones(3, bool))]))
+
     def test_xarray_on_dask(self):
         a = self.floats()
         x = self.xarray(a).chunk({"d0": 4})

@@ -7,6 +7,7 @@ import numpy
 from . import _arrow, _blocks, _cured
 from ._adapt import is_arrow, is_stored
 from ._bins import no_file, whole
+from ._lists import misses
 
 NAMES = ("where", "keys", "offsets", "second")
 LISTED = ("where", "keys", "offsets")
@@ -26,15 +27,26 @@ def _too_large(store):
     return (size, "") if size > _blocks.MOST_BYTES else (None, "")
 
 
+def _has_masked(given):
+    """Whether an array in a list, or in the lists in it, may have a mask."""
+    kinds = set(map(type, given))
+    nested = {kind for kind in kinds if issubclass(kind, (list, tuple))}
+    masked = {kind for kind in kinds if hasattr(kind, "mask") and hasattr(kind, "compressed") or is_stored(kind) and not is_arrow(kind)}
+    return bool(nested or masked) and any(type(one) in nested and _has_masked(one) or type(one) in masked and misses(one) for one in given)
+
+
 def listed(arguments):
     """NumPy's array of a list, a tuple or a range of Python's numbers, as NumPy's own functions make one. Of nothing it is of the type that is wanted."""
     name, given = arguments
-    if not isinstance(given, range) and any(isinstance(one, numpy.ma.MaskedArray) for one in given):  # NumPy forgets the masks
-        raise TypeError("%s: a list has no masked arrays: numpy.ma.stack makes one array of them" % name)
     try:
-        array = numpy.asarray(given)
-    except ValueError as error:
-        raise ValueError("%s: the list is no array (%s)" % (name, error)) from None
+        masked = not isinstance(given, range) and _has_masked(given)  # NumPy forgets the masks
+        array = None if masked else numpy.asarray(given)
+    except MemoryError:
+        raise
+    except Exception as error:  # of an array in the list, too, which NumPy asks for its elements
+        raise (TypeError if isinstance(error, TypeError) else ValueError)("%s: the list is no array (%s)" % (name, error)) from None
+    if masked:
+        raise TypeError("%s: a list has no masked arrays: numpy.ma.stack makes one array of them" % name)
     return array.astype(bool if name == "where" else numpy.int64) if array.size == 0 and array.dtype == float else array
 
 
