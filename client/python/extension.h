@@ -331,6 +331,8 @@ void cr_py_segments_release(cr_py_request *request);
 PyObject *cr_py_request_run(cr_py_request *request);
 /* slices.c: the same, one slice after the other, where a mask or a first value makes slices differ in length. */
 PyObject *cr_py_request_slices(cr_py_request *request, cr_py_client *client, cr_py_link *link);
+/* Whether the first value is one, also where no answer will ask for it, because there are no slices. False with an exception. */
+bool cr_py_initial_check(const cr_py_request *request);
 
 /* ---- ddof.c: ddof= and correction= ---- */
 

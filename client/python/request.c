@@ -296,23 +296,6 @@ bool cr_py_begins_with_a_value(cr_op op) {
     return folds && cr_op_divisor(op) == CR_DIVISOR_ONE && !cr_op_is_root(op);
 }
 
-/* Also where no answer will ask for the first value, because there are no slices. */
-static bool check_initial(const cr_py_request *r) {
-    const bool floats = cr_dtype_kind((cr_dtype)r->input.dtype) == CR_KIND_FLOAT;
-    if (!r->single || !cr_py_begins_with_a_value((cr_op)r->ops[0]))
-        PyErr_SetString(PyExc_TypeError, "initial: only sum, prod, min and max take it");
-    else if (!floats && r->options.result_dtype != CURED_DTYPE_DEFAULT)
-        PyErr_SetString(PyExc_ValueError,
-                        "dtype: not with initial and integers, because the sum would be rounded twice");
-    else if (floats && !PyNumber_Check(r->initial))
-        PyErr_Format(PyExc_TypeError, "initial: a number is wanted, not %R", (PyObject *)Py_TYPE(r->initial));
-    else if (!floats && !PyIndex_Check(r->initial))
-        PyErr_SetString(PyExc_TypeError, "initial: an integer is wanted for an array of integers");
-    else
-        return true;
-    return false;
-}
-
 /* Why a request has no partial; NULL: it has one. A part under a mask has no position, because elements are left out of it. */
 static const char *no_partial(const cr_py_request *r, bool whole) {
     if (!whole) return "axis: a partial is of a whole array";
@@ -372,7 +355,7 @@ bool cr_py_request_plan(cr_py_request *r) {
     if (!cr_py_input_take(&r->input, r->array) || !check_nulls(r)) return false;
     if (r->where != NULL && !cr_py_input_where(&r->input, r->array, r->where)) return false;
     if (!cr_py_block_take(r) || !cr_py_segments_take(r) || !cr_py_keys_take(r) || !cr_py_second_take(r)) return false;
-    if (r->initial != NULL && !check_initial(r)) return false;
+    if (r->initial != NULL && !cr_py_initial_check(r)) return false;
     bool whole = r->axis == NULL && !r->keepdims;
     if (!whole) {
         int ndim = r->input.ndim;

@@ -10,25 +10,51 @@
 #include "kernels/core/op.h"
 #include "kernels/core/round.h"
 
-static bool inexact(double x, cured_dtype dtype) {
+/* initial= as an element of a float type. Python's integers are compared as they are: none is rounded unseen. */
+static bool float_element(PyObject *initial, cured_dtype dtype, uint8_t out[8]) {
+    const double x = PyFloat_AsDouble(initial);
+    if (x == -1 && PyErr_Occurred()) {
+        const bool is_large = PyErr_ExceptionMatches(PyExc_OverflowError) != 0;
+        cr_py_input_refused("initial");
+        if (is_large) PyErr_SetString(PyExc_ValueError, "initial: no element of a float type is so large");
+        return false;
+    }
+    const uint64_t bits = cr_float_nearest((cr_dtype)dtype, x);
+    memcpy(out, &bits, cured_dtype_size(dtype));
     PyObject *number = PyFloat_FromDouble(x);
-    PyErr_Format(PyExc_ValueError,
-                 "initial: %S is no value of %s, the array's type; convert the array or round initial",
-                 number != NULL ? number : Py_None, cured_dtype_name(dtype));
+    const bool same =
+        number != NULL && (!PyLong_Check(initial) || PyObject_RichCompareBool(number, initial, Py_EQ) == 1);
     Py_XDECREF(number);
+    if (same && (isnan(x) || cr_float_value((cr_dtype)dtype, bits) == x)) return true;
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_ValueError,
+                     "initial: %S is no value of %s, the array's type; convert the array or round initial", initial,
+                     cured_dtype_name(dtype));
     return false;
 }
 
-/* initial= as an element of a float type. */
-static bool float_element(PyObject *initial, cured_dtype dtype, uint8_t out[8]) {
-    double x = PyFloat_AsDouble(initial);
-    if (x == -1 && PyErr_Occurred()) return false;
-    const uint64_t bits = cr_float_nearest((cr_dtype)dtype, x);
-    memcpy(out, &bits, cured_dtype_size(dtype));
-    return isnan(x) || cr_float_value((cr_dtype)dtype, bits) == x || inexact(x, dtype);
+static bool of_integers(const cr_py_request *r) { return cr_dtype_kind((cr_dtype)r->input.dtype) != CR_KIND_FLOAT; }
+
+static bool is_integer(PyObject *initial) {
+    PyObject *number = PyIndex_Check(initial) ? PyNumber_Index(initial) : NULL; /* arrays have the method, too */
+    Py_XDECREF(number);
+    if (number == NULL) PyErr_SetString(PyExc_TypeError, "initial: an integer is wanted for an array of integers");
+    return number != NULL;
 }
 
-static bool of_integers(const cr_py_request *r) { return cr_dtype_kind((cr_dtype)r->input.dtype) != CR_KIND_FLOAT; }
+bool cr_py_initial_check(const cr_py_request *r) {
+    uint8_t element[8];
+    if (!r->single || !cr_py_begins_with_a_value((cr_op)r->ops[0]))
+        PyErr_SetString(PyExc_TypeError, "initial: only sum, prod, min and max take it");
+    else if (of_integers(r) && r->options.result_dtype != CURED_DTYPE_DEFAULT)
+        PyErr_SetString(PyExc_ValueError,
+                        "dtype: not with initial and integers, because the sum would be rounded twice");
+    else if (!of_integers(r) && !PyNumber_Check(r->initial))
+        PyErr_Format(PyExc_TypeError, "initial: a number is wanted, not %R", (PyObject *)Py_TYPE(r->initial));
+    else
+        return of_integers(r) ? is_integer(r->initial) : float_element(r->initial, r->input.dtype, element);
+    return false;
+}
 
 /* How a first value joins an answer of one of the terms that a fold may begin with (request.c). */
 static const char *joining(cr_term term) {

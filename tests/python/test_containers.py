@@ -532,6 +532,7 @@ class Libraries(Small):
         for ask, error in ((lambda: cured.sum(x, ddof=1), ValueError), (lambda: cured.sum(x, axis=3), numpy.AxisError), (lambda: cured.sum(x, axis=(0, 0)), ValueError),
                            (lambda: cured.sum(x, axis="time"), TypeError), (lambda: cured.sum(x, first=0), TypeError), (lambda: cured.bit_or(x), ValueError),
                            (lambda: cured.sum(x, nan="no"), ValueError), (lambda: cured.mean(x, initial=1), TypeError), (lambda: cured.sum(x, initial="1"), TypeError),
+                           (lambda: cured.sum(x, initial=10**400), ValueError), (lambda: cured.max(x, axis=0, initial=2**53 + 1), ValueError),
                            (lambda: cured.mean(x, initial=1, keepdims=True), TypeError), (lambda: cured.any(x, axis=tuple(range(x.ndim)), initial=1), TypeError),
                            (lambda: cured.sum(x, shape=(1,), start=(0,)), TypeError), (lambda: cured.sum(x, what=1), TypeError),
                            (lambda: cured.reduce(x, "sum,some"), ValueError), (lambda: cured.max(x, dtype="f4"), ValueError)):

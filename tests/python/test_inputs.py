@@ -3,6 +3,7 @@ what is not reduced."""
 import array
 import ctypes
 import gc
+import itertools
 import mmap
 import sys
 import types
@@ -554,7 +555,14 @@ class Mistakes(Case):
         nothing = numpy.zeros((0, 2))  # whose answers along the axis are none
         self.refused(TypeError, "initial: a number is wanted", lambda: cured.max(nothing, axis=1, initial=[1]))
         self.refused(TypeError, "initial: an integer is wanted for an array of integers", lambda: cured.max(nothing.astype("u1"), axis=1, initial=[1]))
-        self.refused(TypeError, "initial: an integer is wanted for an array of integers", lambda: cured.max(numpy.ones(3, "u1"), initial=1.5))
+        for some in (numpy.ones((2, 2)), nothing):
+            for dtype, kind, said, value in (
+                    ("u1", TypeError, "an integer is wanted for an array of integers", 1.5), ("i8", TypeError, "an integer is wanted for an array", numpy.ones(2, int)),
+                    ("f4", ValueError, "0.1 is no value of f32", 0.1), ("f8", ValueError, "9007199254740993 is no value of f64", 2**53 + 1),
+                    ("f8", ValueError, "no element of a float type is so large", 10**400), ("f8", TypeError, "", numpy.ones(2)), ("f2", TypeError, "", 1j)):
+                for function, more in itertools.product((cured.sum, cured.max), ({}, {"axis": 1}, {"axis": 0, "where": some > 0})):
+                    with self.subTest((some.shape, dtype, value, more)):
+                        self.refused(kind, "^initial: " + said, lambda: function(some.astype(dtype), initial=value, **more))
 
     def test_addresses(self):
         self.refused(ValueError, "address: it has a NUL", lambda: cured.Client("unix:/a\0b"))
