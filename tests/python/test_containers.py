@@ -231,6 +231,19 @@ class Along(Small):
                 with self.assertRaisesRegex(ValueError, "keys: the blocks of all rows have more than 2048 bytes, so %s by key" % op):
                     getattr(cured, op)(make(numpy.ones(300), (100,)), keys=numpy.zeros(300, int))
 
+    def test_slices_of_no_elements(self):
+        """No slice of them is too long, however many there are."""
+        a, keys = numpy.zeros((3000, 0)), numpy.arange(3000) % 3
+        _blocks.MOST_BYTES = 2048
+        for x in (zarr.array(a, chunks=(1000, 1)), dask.array.from_array(a, chunks=(1000, 1))):
+            for op in ("sum", "prod", "argmin", "median", "digest"):
+                if op != "digest" and op != "prod":
+                    self.assert_arrays(getattr(cured, op)(a, keys=keys), getattr(cured, op)(x, keys=keys), op)
+                for options in ({}, {"keepdims": True}):
+                    self.assert_arrays(getattr(cured, op)(a, axis=0, **options), getattr(cured, op)(x, axis=0, **options), op)
+            self.assertEqual((2, 3, 0), cured.quantile(x, [0.1, 0.9], keys=keys).shape)
+            self.assert_arrays(cured.sum(a, axis=0, initial=1.0), cured.sum(x, axis=0, initial=1.0))
+
     def test_rows_by_key_longer_than_memory(self):
         """Chunks are cut, and rows come in blocks whose partials are merged."""
         _blocks.MOST_BYTES, _blocks.BLOCK_BYTES = 2048, 1024

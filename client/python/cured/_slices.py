@@ -47,11 +47,16 @@ def kept(call, answers, types):
             for op, answer, dtype in zip(call.ops, answers, types)]
 
 
+def _is_too_large(shape, unit, size):
+    """Whether a block of these extents is too long for memory. An array without elements has one block, which has none."""
+    return 0 not in shape and math.prod(unit) * size > _blocks.MOST_BYTES
+
+
 def along(call, axes, types):
     """A list of arrays, or an exception in the place of one."""
     shape, size = call.store.shape, call.store.dtype.itemsize
     unit = extents(shape, call.store.chunks, size, whole=axes)
-    if math.prod(unit) * size > _blocks.MOST_BYTES and axes:
+    if axes and _is_too_large(shape, unit, size):
         return _by_answer(call, axes, types)
     lead = call.q.shape if call.q is not None else ()
     wide = lead + tuple(1 if k in axes else n for k, n in enumerate(shape) if call.keepdims or k not in axes)
@@ -163,7 +168,7 @@ def by_more(call, axes):
         return _segments(call, options)
     rows = (0,) if shape else ()
     unit = extents(shape, call.store.chunks, size, whole=rows)
-    if math.prod(unit) * size > _blocks.MOST_BYTES:
+    if _is_too_large(shape, unit, size):
         one, second = call.one()
         nobody = options
         if "keys" in options:
