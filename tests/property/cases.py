@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 
+SHOWN = 256  # bytes, or members of a list, of a case that is replayed
 
 def run_batch(job):
     module, driver, seed, first, count = job
@@ -31,9 +32,16 @@ def run_batch(job):
     return count, refused, failures
 
 
+def short(value):
+    """Of bytes and of long lists the beginning."""
+    more = isinstance(value, (bytes, list)) and len(value) > SHOWN
+    kept = value[:SHOWN] if more else value
+    return (kept.hex() if isinstance(kept, bytes) else repr(kept)) + ("…" if more else "")
+
+
 def show(case):
-    more = "…" if len(case["raw"]) > 256 else ""
-    print({k: v for k, v in case.items() if k != "raw"}, "bytes", case["raw"][:256].hex(), more)
+    for name, value in case.items():
+        print("%s: %s" % (name, short(value)))
 
 
 def main(name, module, default_cases):

@@ -96,11 +96,11 @@ SENTENCES = [
     (r"^ops: (prod|argmin|argmax) goes by the places of elements, which a list with masked arrays has not",
      lambda a: a.ask.door in PARTS and a.held(MISSING) and (a.op in INDICES or a.float_product)),
     (r"^partial: without a position there is no arg(min|max) of",  # of no elements, which says so in other words
-     lambda a: a.ask.door in PARTS and a.op in INDICES and (a.held(MISSING) or 0 in a.case.shape)),
+     lambda a: a.ask.door in PARTS and a.op in INDICES and 0 in a.case.shape),
     # By key and by offsets
     (r"op prod of \w+ goes by the places of elements, and there is none by key: of integers there is",
      lambda a: a.float_product and "keys" in a.beside),
-    (r"^keys: the array's rows have no elements", lambda a: a.no_rows),
+    (r"^keys: the array's rows have no elements", lambda a: a.no_rows and (a.cuda or a.ask.door in PARTS)),
     (r"^(keys|offsets|groups|drop|initial|second): not with a ddof that is no whole number", lambda a: a.fraction and a.gives(a.match[1])),
     # cured-client
     (r"^cured-client: .*--(where|second|keys|offsets) wants C order, and .* is in Fortran order: numpy.ascontiguousarray turns it",
@@ -118,8 +118,9 @@ SENTENCES = [
     # Regions
     (r"^ops: medians and quantiles are of one array, and not of several regions together", lambda a: a.ask.door == "Native.ask" and a.ranked),
     # Containers whose slices, rows or segments are too long for memory
-    (r"^axis: the blocks of whole slices along it have more than \d+ bytes", lambda a: a.held(CONTAINERS) and a.along),
-    (r"^keys: the blocks of all rows have more than \d+ bytes, so .* by key is not answered", lambda a: a.held(CONTAINERS) and "keys" in a.beside),
+    (r"^axis: the blocks of whole slices along it have more than \d+ bytes", lambda a: a.held(CONTAINERS) and a.along and a.case.raw),
+    (r"^keys: the blocks of all rows have more than \d+ bytes, so .* by key is not answered",
+     lambda a: a.held(CONTAINERS) and "keys" in a.beside and a.case.raw),
     (r"^keys: a row has more than \d+ bytes: reduce parts of the columns", lambda a: a.held(CONTAINERS) and "keys" in a.beside),
     (r"^offsets: segment \d+ has more than \d+ bytes, the limit in a container: reduce it by itself",
      lambda a: a.held(CONTAINERS) and "offsets" in a.beside),
@@ -141,7 +142,7 @@ SENTENCES = [
     (r"^axis: axes of a CUDA tensor go together where they are neighbours", lambda a: a.cuda and a.along),
     # The rest
     (r"^prod of floats needs the place of each element, which a masked chunk has not: reduce dask.array.ma.filled",  # of no axes alone
-     lambda a: a.float_product and a.held(DASK)),
+     lambda a: a.float_product and a.held(DASK) and a.masked),
     (r"^where: beside the array's own mask a mask that NumPy reads is wanted", lambda a: a.held(MISSING) and a.held({"tensor"}, "where")),
     (r"^(first|ops|shape, start): a part under a mask has no position",  # which a masked array is, whatever is missing
      lambda a: a.ask.door in PARTS and (a.held(MISSING) or "where" in a.beside)

@@ -5,7 +5,7 @@ import re
 
 import cross_doors as doors
 import numpy as np
-from cross_draw import PAIRS, RANKED, NotHere
+from cross_draw import PAIRS, NotHere
 from support import NUMPY, cured
 
 
@@ -20,7 +20,7 @@ def spoiled_where(r, c):
 def spoiled_keys(r, c):
     if not c.ndim or c.op == "digest":
         raise NotHere
-    if "keys" not in c.beside and (set(c.options) & {"axis", "keepdims", "initial"} or set(c.beside) or c.op in RANKED or c.op == "prod" and c.is_float):
+    if "keys" not in c.beside and (set(c.options) & {"axis", "keepdims", "initial"} or set(c.beside) or c.op == "prod" and c.is_float):
         raise NotHere  # which do not go with keys
     n = c.shape[0]
     wrong = [np.zeros(n + 1, "i8"), np.zeros(n), np.zeros((n, 1), "u1"), [0] * (n + 1), np.ma.masked_array(np.zeros(n + 1, int), True)]
@@ -32,7 +32,7 @@ def spoiled_groups(r, c):
 
 
 def spoiled_offsets(r, c):
-    if c.ndim != 1 or "keys" in c.beside or set(c.options) & {"axis", "keepdims", "initial"} or c.op in RANKED:
+    if c.ndim != 1 or "keys" in c.beside or set(c.options) & {"axis", "keepdims", "initial"}:
         raise NotHere
     n = c.shape[0]
     return {"offsets": r.choice([[0, n + 1], [n, -1], np.array([0.0, n]), np.zeros((1, 2), int), np.array([], int), "0"] + [[n, 0]] * bool(n))}
@@ -51,6 +51,12 @@ def spoiled_second(r, c):
     return {"second": r.choice([np.zeros(c.shape + (2,), NUMPY[c.dtype]), np.zeros(c.shape, other), "b", 3])}
 
 
+def spoiled_initial(r, c):
+    if c.op not in ("sum", "min", "max") or "dtype" in c.options:
+        raise NotHere
+    return {"initial": r.choice(["1", [1], 1j, np.ones(2), 10**400 if c.is_float else 1.5])}
+
+
 def one_of(name, values, where=lambda c: True):
     def spoiled(r, c):
         if not where(c):
@@ -59,14 +65,14 @@ def one_of(name, values, where=lambda c: True):
     return spoiled
 
 
-TAKES = {"ddof": lambda c: c.op in ("var", "std"), "overflow": lambda c: c.op == "prod", "initial": lambda c: c.op in ("sum", "min", "max") and "dtype" not in c.options,
-         "method": lambda c: c.op == "quantile", "min_count": lambda c: c.op not in ("median", "quantile", "digest")}
+TAKES = {"ddof": lambda c: c.op in ("var", "std"), "overflow": lambda c: c.op == "prod",
+         "method": lambda c: c.op == "quantile", "min_count": lambda c: c.op != "digest"}
 SPOILS = {
     "where": spoiled_where, "keys": spoiled_keys, "groups": spoiled_groups, "offsets": spoiled_offsets, "axis": spoiled_axis, "second": spoiled_second,
     "dtype": one_of("dtype", ["f31", "complex64", 3, "M8[s]"]), "min_count": one_of("min_count", [-1, 2**64, "1", 1.5], TAKES["min_count"]),
     "ddof": one_of("ddof", ["1", float("nan"), [1]], TAKES["ddof"]), "nan": one_of("nan", ["maybe", 1], lambda c: c.op != "count_nan"),
     "overflow": one_of("overflow", ["saturate", True], TAKES["overflow"]), "nulls": one_of("nulls", ["maybe", 0]),
-    "method": one_of("method", ["median_unbiased", 3], TAKES["method"]), "initial": one_of("initial", ["1", [1]], TAKES["initial"]),
+    "method": one_of("method", ["median_unbiased", 3], TAKES["method"]), "initial": spoiled_initial,
     "client": one_of("client", ["unix:/there", 3])}
 # What a sentence may begin with instead: the argument that it is refused beside, or NumPy's own words.
 ALSO = {"groups": "keys|drop", "keys": "groups", "dtype": "ops?|initial", "where": "first|nulls", "axis": "keys|offsets", "second": "weights",
