@@ -181,6 +181,64 @@ void caller_check_extreme_pairs(void) {
     }
 }
 
+/* ---- Magnitudes at the edges of what is exact the quick way (kernels/cuda/fold/pair_quick.cuh) ---- */
+
+/* One stretch of both arrays: exponent fields from `least` to `most`; every so many elements are zeros, or no numbers; 0: none. */
+typedef struct stretch {
+    uint64_t most, least, zeros, specials;
+    bool alike; /* many differences are zero, or a last bit */
+} stretch;
+
+static uint64_t edge_bits(const stretch *of, uint64_t mantissa_bits, uint64_t top) {
+    const uint64_t negative = caller_draw(2) << mantissa_bits, ones = ((uint64_t)1 << mantissa_bits) - 1;
+    const uint64_t sign = negative * (top + 1), field = of->least + caller_draw(of->most - of->least + 1);
+    const uint64_t mantissas[] = {0, 1, ones, ones - 1, caller_draw(ones + 1), caller_draw(ones + 1)};
+    if (of->zeros && caller_draw(of->zeros) == 0) return sign;
+    if (of->specials && caller_draw(of->specials) == 0)
+        return sign | top << mantissa_bits | (caller_draw(2) ? 0 : ones);
+    return sign | field << mantissa_bits | mantissas[caller_draw(6)];
+}
+
+static void put_bits(void *to, uint64_t at, size_t size, uint64_t bits) {
+    if (size == 2) ((uint16_t *)to)[at] = (uint16_t)bits;
+    if (size == 4) ((uint32_t *)to)[at] = (uint32_t)bits;
+    if (size == 8) ((uint64_t *)to)[at] = bits;
+}
+
+/* Wide stretches spread over what anchors take, and a little more or less. */
+static stretch draw_stretch(uint64_t top) {
+    const uint64_t most = caller_draw(4) ? top / 2 + caller_draw(16) - 8 : caller_draw(top),
+                   spread = caller_draw(caller_draw(3) ? 4 : 48);
+    const uint64_t few = caller_draw(2) ? 3 : 900;
+    return (stretch){most, spread < most ? most - spread : 0, caller_draw(3) ? 0 : few, caller_draw(8) ? 0 : 1 + few,
+                     caller_draw(4) == 0};
+}
+
+void caller_check_edge_pairs(void) {
+    static const cured_dtype types[] = {CURED_F16, CURED_BF16, CURED_F32, CURED_F64};
+    static const uint64_t mantissas[] = {10, 7, 23, 52}, tops[] = {31, 255, 255, 2047};
+    const uint64_t which = caller_draw(4), size = cured_dtype_size(types[which]), most = caller_run.bytes / size / 4;
+    const uint64_t n = caller_draw(2) ? caller_draw(most + 1) : caller_draw(20000 < most ? 20000 : most);
+    const cured_options options = CURED_OPTIONS_INIT;
+    stretch now = draw_stretch(tops[which]);
+    for (uint64_t i = 0, until = 0; i < n; i++) {
+        if (i == until) {
+            until += 1 + caller_draw(9000);
+            now = draw_stretch(tops[which]);
+        }
+        const uint64_t x = edge_bits(&now, mantissas[which], tops[which]);
+        const uint64_t y =
+            now.alike && caller_draw(2) ? x ^ caller_draw(2) : edge_bits(&now, mantissas[which], tops[which]);
+        put_bits(caller_run.host, i, size, x);
+        put_bits(other, i, size, y);
+    }
+    caller_cuda(cudaMemcpy(caller_run.device, caller_run.host, size * n, cudaMemcpyHostToDevice), "copy");
+    caller_cuda(cudaMemcpy(caller_run.beside + BESIDE_AT, other, size * n, cudaMemcpyHostToDevice), "copy");
+    caller_cuda(cudaDeviceSynchronize(), "synchronize");
+    check_ways(types[which], n, 0, 0, options, caller_draw(4) == 0);
+    check_ways(types[which], n, 0, 0, options, false); /* other ops are drawn */
+}
+
 /* ---- What is refused ---- */
 
 static void refused(const char *what, cured_dtype dtype, const cured_options *options, const cured_op *op, size_t count,

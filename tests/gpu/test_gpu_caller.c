@@ -368,7 +368,7 @@ int main(int argc, char **argv) {
     }
     if (caller_run.bytes > CALLER_ROOM) caller_run.bytes = CALLER_ROOM;
     open_all();
-    for (uint64_t i = 0; i < pairs; i++) caller_check_pairs();
+    for (uint64_t i = 0; i < pairs; i++) i % 2 ? caller_check_edge_pairs() : caller_check_pairs();
     for (uint64_t i = 0; i < ranks; i++) caller_check_ranks();
     for (uint64_t i = 0; i < keys; i++) i % 8 == 7 ? caller_check_hot() : caller_check_keys();
     for (uint64_t i = 0; i < blocks; i++) caller_check_block();
@@ -386,6 +386,7 @@ int main(int argc, char **argv) {
         if (i % 2 == 0) caller_check_masked();
         caller_check_linear();
         caller_check_pairs();
+        caller_check_edge_pairs();
         caller_check_ranks();
         caller_check_keys();
         if (i % 4 == 0) caller_check_hot();

@@ -96,7 +96,9 @@ template <class T, cr_dtype D> static void tell_type(const char *name) {
     tell<cr_paired<T, CR_PAIR_DOT, 4, 2>>("dot 4, 2, skew", D, cr_dtype_size(D));
     tell<cr_paired<T, CR_PAIR_SQDIST, 2, 3>>("sqdist 2, 3", D, 0);
     tell<cr_paired<T, CR_PAIR_SQDIST, 2, 2>>("sqdist 2, 2", D, 0);
+    tell<cr_paired<T, CR_PAIR_SQDIST, 4, 2>>("sqdist 4, 2", D, 0);
     tell<cr_averaged<T, 2, 2>>("average 2, 2", D, 0);
+    tell<cr_averaged<T, 2, 3>>("average 2, 3", D, 0);
     tell<cr_averaged<T, 4, 2>>("average 4, 2", D, 0);
 }
 

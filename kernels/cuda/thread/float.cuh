@@ -50,11 +50,12 @@ template <uint32_t INFINITE> CR_DEVICE void cr_strip_halves(uint32_t &found, uin
 
 /* What follows from a type's format, see kernels/core/float.h and anchor.h. ONE_WINDOW: it takes every number. INFINITE: the least
  * magnitude that is no number. DEPTH: how far below an element's highest bit its lowest one may lie. SPLIT: an element is two float64s.
+ * SPARE: binades above the largest element that anchors have to spare; SHARES: log2 of how many float64s of a split one they take.
  * number: what anchors are, and elements as they are added to them; thread/narrow.cuh has types that do with float32. */
 #define CR_FORMAT_ALONE(SYMBOL)                                                                                              \
     typedef double number;                                                                                                   \
     static constexpr bool SPLIT = false;                                                                                     \
-    static constexpr int DEPTH = CR_##SYMBOL##_MANTISSA;                                                                     \
+    static constexpr int DEPTH = CR_##SYMBOL##_MANTISSA, SPARE = 0, SHARES = 0;                                              \
     static constexpr int SIZE = CR_##SYMBOL##_BYTES, MANTISSA = CR_##SYMBOL##_MANTISSA, BIAS = CR_##SYMBOL##_BIAS,           \
                          TOP = CR_##SYMBOL##_TOP, GRID = CR_##SYMBOL##_GRID, SQUARE_GRID = CR_##SYMBOL##_SQUARE_GRID,        \
                          SUM_LIMBS = CR_##SYMBOL##_LIMBS, SQUARE_LIMBS = CR_##SYMBOL##_SQUARE_LIMBS;                         \
@@ -218,16 +219,17 @@ struct cr_f8_e5m2 : cr_bytes<cr_f8_e5m2> {
 /* A term of a pair of T's elements, as a float64; or, where 53 bits do not hold it, as the float64 next to it and what that leaves, which
  * is another: then a vector is one term. GRID: of the window, SUM_GRID: of the limbs. */
 template <class T, int OF> struct cr_term_of {
-    static constexpr int AT = OF, POWER = AT == CR_PAIR_WEIGHTS ? 1 : 2;
+    static constexpr int AT = OF;
     typedef double number;
-    static constexpr bool WIDE = T::SIZE == 8, SPLIT = WIDE && POWER == 2, PACKED = false, ONE_WINDOW = false, INFINITIES = true;
+    static constexpr bool WIDE = T::SIZE == 8, SPLIT = WIDE, PACKED = false, ONE_WINDOW = false, INFINITIES = true;
     static constexpr int SIZE = SPLIT ? 16 : 8, MANTISSA = cr_f64::MANTISSA, BIAS = cr_f64::BIAS, TOP = cr_f64::TOP,
                          FIELD = cr_f64::FIELD, SCALE = 0;
-    static constexpr int DEPTH = POWER == 1 ? T::MANTISSA : 2 * T::MANTISSA + 1;
-    static constexpr int SUM_GRID = POWER == 1 ? T::GRID : T::SQUARE_GRID, SUM_LIMBS = POWER == 1 ? T::SUM_LIMBS : T::SQUARE_LIMBS;
+    static constexpr int DEPTH = 2 * T::MANTISSA + 1;
+    static constexpr int SUM_GRID = T::SQUARE_GRID, SUM_LIMBS = T::SQUARE_LIMBS;
     static constexpr int GRID = SUM_GRID > CR_F64_GRID ? SUM_GRID : CR_F64_GRID;
-    static constexpr int LEVELS = SPLIT ? CR_F64_SQUARE_LEVELS : WIDE ? CR_F64_LEVELS : DEPTH < 20 || POWER == 1 ? 1 : 2;
+    static constexpr int LEVELS = SPLIT ? CR_F64_SQUARE_LEVELS : DEPTH < 20 && AT != CR_PAIR_SQDIST ? 1 : 2;
     static constexpr int MOST = SPLIT ? CR_F64_SQUARE_MOST : CR_F64_MOST;
+    static constexpr int SPARE = AT != CR_PAIR_SQDIST ? 0 : SPLIT ? 1 : 3, SHARES = AT == CR_PAIR_SQDIST && SPLIT ? 2 : 0; /* see fold/pair_quick.cuh */
     static constexpr int SQUARE_GRID = 0, SQUARE_LIMBS = 0, SQUARE_LEVELS = 0, SQUARE_MOST = 0, SQUARE_LOWEST = 0; /* nobody squares it */
     static constexpr uint64_t INFINITE = cr_f64::INFINITE;
     CR_DEVICE static double lane(const uint4 &v, int e) { return cr_f64::lane(v, e); }
@@ -273,9 +275,9 @@ template <class E, int KIND> struct cr_window {
     static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, WIDE = E::SIZE >= 8, HALF = E::ONE_WINDOW, SPLIT = E::SPLIT || (SQUARE && WIDE);
     /* A float64's square is two numbers: it starts at two levels, ends at two, and passes twice through those between. */
     static constexpr int LEVELS = SQUARE ? E::SQUARE_LEVELS : E::LEVELS;
-    static constexpr int GROUP = SPLIT ? 1 : WIDE ? 2 : 4, BITS = GROUP == 4 ? 2 : GROUP == 2 ? 1 : 0;
+    static constexpr int GROUP = SPLIT ? 1 : WIDE ? 2 : 4, BITS = GROUP == 4 ? 2 : GROUP == 2 ? 1 : E::SHARES;
     typedef cr_anchors<typename E::number> Anchors;
-    static constexpr int MOST_BIT = Anchors::BITS - 2; /* of what one addition puts on an anchor */
+    static constexpr int MOST_BIT = Anchors::BITS - 2 - E::SPARE; /* of what one addition puts on an anchor */
     static constexpr int STEP = Anchors::BITS - BITS, BELOW = STEP * (LEVELS - 1);
     static constexpr int LOWEST = SQUARE ? E::SQUARE_LOWEST : 0;
     static constexpr int GRID = SQUARE ? E::SQUARE_GRID : E::GRID;

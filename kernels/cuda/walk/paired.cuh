@@ -3,6 +3,7 @@
  *
  * A product of two elements is exact as a float64, or (float64) as the float64 next to it and what that leaves. Where a float64's is not,
  * because it is too large or too small, it goes to the sum's bins as integers. The square of a difference is three terms: x², y², −2xy.
+ * Most tiles go a quicker way (fold/pair_quick.cuh).
  *
  * Thread: GPU. Owner: the kernel. */
 #ifndef CURED_KERNELS_CUDA_WALK_PAIRED_CUH
@@ -11,6 +12,7 @@
 #include <cuda_fp16.h>
 
 #include "kernels/cuda/fold/float_sums.cuh"
+#include "kernels/cuda/fold/pair_quick.cuh"
 #include "kernels/cuda/thread/simt.cuh"
 #include "kernels/cuda/walk/walk.cuh"
 
@@ -57,6 +59,7 @@ struct cr_paired {
         uint64_t x, y;
     };
     A inner;
+    cr_quick<T, AT> quick;
     const uint8_t *second; /* its elements beside the body */
 
     CR_DEVICE Sample sample(const cr_fold_args &of) {
@@ -70,19 +73,15 @@ struct cr_paired {
     }
     CR_DEVICE void begin(const cr_fold_args &of, Shared &shared, const Sample &sample) {
         const double x = __longlong_as_double((long long)sample.x), y = __longlong_as_double((long long)sample.y);
-        const double term = AT == CR_PAIR_WEIGHTS ? y : APART ? __fma_rn(x, x, __dmul_rn(y, y)) : __dmul_rn(x, y);
+        const double term = APART ? __fma_rn(x, x, __dmul_rn(y, y)) : __dmul_rn(x, y);
         second = of.second + (uint64_t)of.plan.head * SIZE;
         inner.begin(of, shared, {T::SIZE == 8 ? (uint64_t)__double_as_longlong(term) : 0});
+        quick.place(inner.a);
     }
 
     /* Term t of a pair: to h, and what h leaves of it to l. */
     CR_DEVICE static void make(int t, F x, F y, double &h, double &l) {
         l = 0;
-        if (AT == CR_PAIR_WEIGHTS) {
-            const F product = Factor::times(x, y);
-            h = product == product ? (double)y : 0;
-            return;
-        }
         const F a = APART && t == 1 ? y : x, b = APART && t == 0 ? x : y, scale = APART && t == 2 ? (F)-2 : (F)1;
         const F product = Factor::times(a, b);
         h = (double)(APART ? Factor::times(product, scale) : product);
@@ -202,7 +201,20 @@ struct cr_paired {
         load(y, vector, count);
         pairs(x, y, shared);
     }
-    template <int N> CR_DEVICE void pairs(const uint4 (&given)[N], const uint4 (&beside)[N], Shared &shared) {
+    /* Whether they went the quick way: then all of them are numbers. */
+    template <int N> CR_DEVICE bool pairs(const uint4 (&x)[N], const uint4 (&y)[N], Shared &shared) {
+        if constexpr (cr_quick<T, AT>::SOME) {
+            if (quick.near(x, y)) {
+                inner.template reserve<N * PER>(shared);
+                quick.put(inner, x, y);
+                return true;
+            }
+        }
+        by_terms(x, y, shared);
+        quick.place(inner.a);
+        return false;
+    }
+    template <int N> CR_DEVICE void by_terms(const uint4 (&given)[N], const uint4 (&beside)[N], Shared &shared) {
         static_assert(N % ONCE == 0, "vectors go by so many");
         uint4 x[N], y[N], made[ONCE * PER];
 #pragma unroll
@@ -246,11 +258,11 @@ struct cr_paired {
     CR_DEVICE void collect(const cr_fold_args &, Shared &) {}
 };
 
-/* An average's two sums in one walk. */
+/* An average's two sums in one walk. A weight whose product is none does not count, as the average is none then. */
 template <class T, int U, int RESIDENT>
 struct cr_averaged {
     using Products = cr_paired<T, CR_PAIR_DOT, U, RESIDENT>;
-    using Weights = cr_paired<T, CR_PAIR_WEIGHTS, U, RESIDENT>;
+    using Weights = cr_float_sum<cr_weight_of<T>, CR_SUM_PLAIN, U, RESIDENT>;
     static constexpr int SIZE = T::SIZE, UNROLL = U, BLOCKS = RESIDENT, LANES = Products::LANES;
     static constexpr bool SELF = true, CHUNKED = true;
     struct Shared {
@@ -264,17 +276,36 @@ struct cr_averaged {
     CR_DEVICE Sample sample(const cr_fold_args &of) { return products.sample(of); }
     CR_DEVICE void begin(const cr_fold_args &of, Shared &shared, const Sample &sample) {
         products.begin(of, shared.products, sample);
-        weights.begin(of, shared.weights, {sample.x, sample.y});
+        weights.begin(of, shared.weights, {sample.y});
+    }
+    CR_DEVICE static bool counts(const uint4 &x, const uint4 &y, int e) {
+        const auto product = Products::Factor::times(Products::Factor::of(x, e), Products::Factor::of(y, e));
+        return product == product;
+    }
+    CR_DEVICE static uint4 counted(const uint4 &x, const uint4 &y) {
+        uint32_t w[4] = {y.x, y.y, y.z, y.w};
+#pragma unroll
+        for (int e = 0; e < LANES; e++) {
+            if (counts(x, y, e)) continue;
+            if (SIZE == 2) w[e / 2] &= 0xffff0000u >> 16 * (e % 2);
+            if (SIZE == 4) w[e % 4] = 0;
+            if (SIZE == 8) w[2 * e % 4] = w[(2 * e + 1) % 4] = 0;
+        }
+        return make_uint4(w[0], w[1], w[2], w[3]);
     }
     template <int N> CR_DEVICE void tile(const uint4 (&x)[N], uint64_t vector, uint32_t count, Shared &shared) {
         uint4 y[N];
         products.load(y, vector, count);
-        products.pairs(x, y, shared.products);
-        weights.pairs(x, y, shared.weights);
+        if (!products.pairs(x, y, shared.products) && Products::has_special(x, y)) {
+#pragma unroll
+            for (int j = 0; j < N; j++) y[j] = counted(x[j], y[j]);
+        }
+        weights.template tile<N>(y, vector, count, shared.weights);
     }
     CR_DEVICE void one(uint64_t bits, uint64_t index, Shared &shared) {
+        const uint64_t other = cr_load_one<SIZE>(products.inner.args->second + (index - products.inner.args->index) * SIZE);
         products.one(bits, index, shared.products);
-        weights.one(bits, index, shared.weights);
+        weights.one(counts(cr_alone(bits), cr_alone(other), 0) ? other : 0, index, shared.weights);
     }
     CR_DEVICE void publish(const cr_fold_args &of, Shared &shared) {
         products.publish(of, shared.products);
