@@ -44,6 +44,7 @@ void caller_check_masked(void);
 void caller_check_pairs(void);
 void caller_check_extreme_pairs(void);
 void caller_check_edge_pairs(void);
+void caller_check_close_pairs(void);
 void caller_check_pair_refusals(void);
 /* gpu_caller_ranks.c: medians and quantiles. */
 void caller_check_ranks(void);

@@ -214,29 +214,80 @@ static stretch draw_stretch(uint64_t top) {
                      caller_draw(4) == 0};
 }
 
-void caller_check_edge_pairs(void) {
-    static const cured_dtype types[] = {CURED_F16, CURED_BF16, CURED_F32, CURED_F64};
-    static const uint64_t mantissas[] = {10, 7, 23, 52}, tops[] = {31, 255, 255, 2047};
-    const uint64_t which = caller_draw(4), size = cured_dtype_size(types[which]), most = caller_run.bytes / size / 4;
-    const uint64_t n = caller_draw(2) ? caller_draw(most + 1) : caller_draw(20000 < most ? 20000 : most);
+enum { FORMATS = 4 };
+static const struct edge_format {
+    cured_dtype dtype;
+    uint64_t mantissa, top; /* bits; the field of infinities */
+} formats[FORMATS] = {{CURED_F16, 10, 31}, {CURED_BF16, 7, 255}, {CURED_F32, 23, 255}, {CURED_F64, 52, 2047}};
+
+static void check_edges(const struct edge_format *format, uint64_t n) {
+    const uint64_t size = cured_dtype_size(format->dtype);
     const cured_options options = CURED_OPTIONS_INIT;
-    stretch now = draw_stretch(tops[which]);
-    for (uint64_t i = 0, until = 0; i < n; i++) {
-        if (i == until) {
-            until += 1 + caller_draw(9000);
-            now = draw_stretch(tops[which]);
-        }
-        const uint64_t x = edge_bits(&now, mantissas[which], tops[which]);
-        const uint64_t y =
-            now.alike && caller_draw(2) ? x ^ caller_draw(2) : edge_bits(&now, mantissas[which], tops[which]);
-        put_bits(caller_run.host, i, size, x);
-        put_bits(other, i, size, y);
-    }
     caller_cuda(cudaMemcpy(caller_run.device, caller_run.host, size * n, cudaMemcpyHostToDevice), "copy");
     caller_cuda(cudaMemcpy(caller_run.beside + BESIDE_AT, other, size * n, cudaMemcpyHostToDevice), "copy");
     caller_cuda(cudaDeviceSynchronize(), "synchronize");
-    check_ways(types[which], n, 0, 0, options, caller_draw(4) == 0);
-    check_ways(types[which], n, 0, 0, options, false); /* other ops are drawn */
+    check_ways(format->dtype, n, 0, 0, options, caller_draw(4) == 0);
+    check_ways(format->dtype, n, 0, 0, options, false); /* other ops are drawn */
+}
+
+static void put_pair(const struct edge_format *format, uint64_t at, uint64_t x, uint64_t y) {
+    put_bits(caller_run.host, at, cured_dtype_size(format->dtype), x);
+    put_bits(other, at, cured_dtype_size(format->dtype), y);
+}
+
+void caller_check_edge_pairs(void) {
+    const struct edge_format *format = &formats[caller_draw(FORMATS)];
+    const uint64_t most = caller_run.bytes / cured_dtype_size(format->dtype) / 4;
+    const uint64_t n = caller_draw(2) ? caller_draw(most + 1) : caller_draw(20000 < most ? 20000 : most);
+    stretch now = draw_stretch(format->top);
+    for (uint64_t i = 0, until = 0; i < n; i++) {
+        if (i == until) {
+            until += 1 + caller_draw(9000);
+            now = draw_stretch(format->top);
+        }
+        const uint64_t x = edge_bits(&now, format->mantissa, format->top);
+        put_pair(format, i, x,
+                 now.alike && caller_draw(2) ? x ^ caller_draw(2) : edge_bits(&now, format->mantissa, format->top));
+    }
+    check_edges(format, n);
+}
+
+/* A sum of squares that one least square keeps from being a tie: 2^2t + 2·2^(2t - 54), and where the elements of that are `down` binades
+ * below, (2^(t + 1 - down) times an epsilon)². All else are differences of zero. */
+static void check_near_tie(const struct edge_format *format) {
+    const uint64_t bits = format->mantissa, t = format->top / 2, n = 64 + caller_draw(6000);
+    const uint64_t steps = bits < 23 ? bits : 23, down = (bits == 7 ? 24 : 8) + caller_draw(28);
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t both = (t - caller_draw(3)) << bits | (caller_draw(UINT64_MAX) & (((uint64_t)1 << bits) - 1));
+        put_pair(format, i, both, both);
+    }
+    const uint64_t first = caller_draw(n / 4), step = 1 + caller_draw(n / 4);
+    const uint64_t near = (t - 27 + steps) << bits, least = (t + 1 - down) << bits;
+    put_pair(format, first, (t + 1) << bits, t << bits);
+    for (uint64_t i = 1; i < 3; i++) put_pair(format, first + i * step, near, near | (uint64_t)1 << (bits - steps));
+    if (caller_draw(4)) put_pair(format, first + 3 * step, least | 1, least);
+    check_edges(format, n);
+}
+
+/* Products that cancel: each once, and twice the half of what it takes away. */
+static void check_cancelling(const struct edge_format *format) {
+    const uint64_t bits = format->mantissa, third = 1 + caller_draw(5000), zeros = caller_draw(3) ? 0 : 5;
+    const uint64_t middles[] = {format->top / 2, format->top / 4 + caller_draw(12), 4 + caller_draw(12)};
+    const uint64_t most = middles[caller_draw(3)] + 4, spread = caller_draw(bits == 10 ? 4 : 30);
+    const stretch of = {most, spread + 2 < most ? most - spread : 2, zeros, 0, false};
+    for (uint64_t i = 0; i < third; i++) {
+        const uint64_t x = edge_bits(&of, bits, format->top), y = edge_bits(&of, bits, format->top);
+        const uint64_t sign = (format->top + 1) << bits, half = (y & (sign - 1)) == 0 ? y : y - ((uint64_t)1 << bits);
+        put_pair(format, i, x, y);
+        for (uint64_t k = 1; k < 3; k++) put_pair(format, k * third + i, x, half ^ sign);
+    }
+    check_edges(format, 3 * third);
+}
+
+/* Sums whose rounded answers tell of a bit that was lost. */
+void caller_check_close_pairs(void) {
+    check_near_tie(&formats[1 + caller_draw(FORMATS - 1)]);
+    check_cancelling(&formats[caller_draw(FORMATS)]);
 }
 
 /* ---- What is refused ---- */

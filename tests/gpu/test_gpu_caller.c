@@ -368,7 +368,8 @@ int main(int argc, char **argv) {
     }
     if (caller_run.bytes > CALLER_ROOM) caller_run.bytes = CALLER_ROOM;
     open_all();
-    for (uint64_t i = 0; i < pairs; i++) i % 2 ? caller_check_edge_pairs() : caller_check_pairs();
+    for (uint64_t i = 0; i < pairs; i++)
+        i % 2 ? caller_check_close_pairs() : i % 4 ? caller_check_edge_pairs() : caller_check_pairs();
     for (uint64_t i = 0; i < ranks; i++) caller_check_ranks();
     for (uint64_t i = 0; i < keys; i++) i % 8 == 7 ? caller_check_hot() : caller_check_keys();
     for (uint64_t i = 0; i < blocks; i++) caller_check_block();
@@ -387,6 +388,7 @@ int main(int argc, char **argv) {
         caller_check_linear();
         caller_check_pairs();
         caller_check_edge_pairs();
+        caller_check_close_pairs();
         caller_check_ranks();
         caller_check_keys();
         if (i % 4 == 0) caller_check_hot();
