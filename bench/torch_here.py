@@ -323,6 +323,21 @@ def masks():
         torch.cuda.empty_cache()
 
 
+def pairs():
+    """Sums over two arrays beside a read of both, and torch's dot, which adds in the type."""
+    for dtype, n in ((torch.float32, 1 << 28), (torch.float32, 1 << 24), (torch.float64, 1 << 27), (torch.bfloat16, 1 << 28)):
+        a, b = (torch.randn(n, device="cuda", dtype=dtype) for _ in range(2))
+        true = sum((a[i:i + (1 << 24)].double() * b[i:i + (1 << 24)].double()).sum().item() for i in range(0, n, 1 << 24))
+        assert abs(cured.dot(a, b) - true) <= 1e-9 * n, (cured.dot(a, b), true)
+        both = read([a, b])
+        found = {"dot": timed(lambda i: cured.dot(a, b), rounds=30), "sqdist": timed(lambda i: cured.sqdist(a, b), rounds=30),
+                 "average": timed(lambda i: cured.average(a, weights=b), rounds=30)}
+        tell("pairs, %s of %s" % (n, str(dtype)[6:]), read=both, torch_dot=timed(lambda i: torch.dot(a, b).item(), rounds=30), **found)
+        print("%42s%s of the read" % ("", ", ".join("%s %.2f" % (name, both[0] / times[0]) for name, times in found.items())), flush=True)
+        del a, b
+        torch.cuda.empty_cache()
+
+
 def cells():
     """Masks along axes, and segments of what kernels by offsets have not. The answers of the first rows are the CPU's."""
     n, rows = 1 << 28, 1 << 18
@@ -385,11 +400,11 @@ def state(gib):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--gib", type=float, default=14)
-    parser.add_argument("--parts", default="calls,graphs,norms,many,masks,ranks,keys,cells,deterministic,state")
+    parser.add_argument("--parts", default="calls,graphs,norms,many,masks,pairs,ranks,keys,cells,deterministic,state")
     words = parser.parse_args()
     print("%s, torch %s, cured %s" % (torch.cuda.get_device_name(), torch.__version__, cured.__version__), flush=True)
     for part in words.parts.split(","):
-        {"calls": calls, "graphs": graphs, "norms": norms, "many": many, "masks": masks, "ranks": ranks, "keys": keys, "cells": cells, "deterministic": deterministic, "state": lambda: state(words.gib)}[part]()
+        {"calls": calls, "graphs": graphs, "norms": norms, "many": many, "masks": masks, "pairs": pairs, "ranks": ranks, "keys": keys, "cells": cells, "deterministic": deterministic, "state": lambda: state(words.gib)}[part]()
 
 
 if __name__ == "__main__":

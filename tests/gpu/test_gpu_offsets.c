@@ -202,19 +202,23 @@ static void compare_without(const cr_axis_spec *spec, const shape_case *shape, u
     run.without = NULL;
 }
 
+static void to_device(uint64_t bytes) {
+    cr_error error = {CR_OK, ""};
+    case_check(cr_cuda.copy(run.on.stream, run.on.device, run.on.host, bytes, &error), &error);
+    for (bool idle = false; !idle;) case_check(cr_cuda.poll(run.on.stream, &idle, &error), &error);
+}
+
 /* kind: of data; of 16-bit floats from DATA_KINDS on, pairs of patterns. */
 static void array(cr_dtype dtype, const shape_case *shape, int kind, uint64_t offset) {
     static const cr_dtype results[] = {CR_DTYPE_NONE, CR_F32, CR_F16, CR_BF16};
     const uint64_t size = cr_dtype_size(dtype);
-    cr_error error = {CR_OK, ""};
     const bool halves = dtype == CR_F16 || dtype == CR_BF16;
     if (kind < DATA_KINDS)
         case_fill(run.on.host + offset, shape->n, dtype, (enum cr_data_kind)kind,
                   options.seed + shape->n * 31 + offset);
     else
         case_fill_pair(run.on.host + offset, shape->n, case_pair(dtype, (uint64_t)kind - DATA_KINDS));
-    case_check(cr_cuda.copy(run.on.stream, run.on.device, run.on.host, offset + shape->n * size, &error), &error);
-    for (bool idle = false; !idle;) case_check(cr_cuda.poll(run.on.stream, &idle, &error), &error);
+    to_device(offset + shape->n * size);
     const uint64_t count = make_borders(shape, options.seed + run.number);
     for (unsigned which = 0; which < 6; which++) {
         if (options.few && (which + run.number) % 3 != 0 && which != 0) continue;
@@ -244,14 +248,34 @@ static void type(cr_dtype dtype) {
     }
 }
 
+/* Many pieces without an end in one chunk (where there are few states), of which each adds as much as a window takes: a window is placed
+ * by the first elements, and what follows reaches its top, or all of it is left to the next level. */
+static void long_runs(cr_dtype dtype) {
+    static const uint64_t quarter[] = {0x3400, 0x3e80, 0x3e800000, 0x3fd0000000000000};
+    static const uint64_t rest[][4] = {
+        {0x3fff, 0x3fff, 0x3fffffff, 0x3fffffffffffffff},
+        {0x0001, 0x2980, 0x29000000, 0x3d10000000000000}}; /* 2^-24; half a unit: 2^-44, 2^-45, 2^-46 */
+    const uint64_t size = cr_dtype_size(dtype), each = 310 * 4096 / size, count = 7;
+    const shape_case shape = {1025 + (count - 1) * each, SAME, each, true};
+    for (int kind = 0; kind < 2; kind++) {
+        for (uint64_t i = 0; i < shape.n; i++)
+            memcpy(run.on.host + i * size, i < 1024 ? &quarter[dtype - CR_F16] : &rest[kind][dtype - CR_F16], size);
+        to_device(shape.n * size);
+        for (uint64_t i = 0; i <= count; i++) borders[i] = i == 0 ? 0 : 1025 + (i - 1) * each;
+        for (unsigned which = 0; which < 3; which++) {
+            cr_axis_spec spec = {.dtype = dtype};
+            ask_ops(&spec, which);
+            if (dtype != CR_F64 || which == 0) compare(&spec, &shape, count, DATA_KINDS, 0);
+        }
+    }
+}
+
 /* What is wrong is told, does no harm, and leaves nothing behind: right ones are answered rightly afterwards. */
-static void wrong_offsets(void) {
+static void wrong_offsets(cr_dtype dtype) {
     static const shape_case shape = {50000, RANDOM, 40, true};
-    cr_axis_spec spec = {.dtype = CR_F32};
-    cr_error error = {CR_OK, ""};
-    case_fill(run.on.host, shape.n, CR_F32, DATA_NORMAL, options.seed);
-    case_check(cr_cuda.copy(run.on.stream, run.on.device, run.on.host, shape.n * 4, &error), &error);
-    for (bool idle = false; !idle;) case_check(cr_cuda.poll(run.on.stream, &idle, &error), &error);
+    cr_axis_spec spec = {.dtype = dtype};
+    case_fill(run.on.host, shape.n, dtype, DATA_NORMAL, options.seed);
+    to_device(shape.n * cr_dtype_size(dtype));
     uint64_t state = options.seed;
     for (unsigned k = 0; k < (options.few ? 40 : 400); k++) {
         const uint64_t count = make_borders(&shape, options.seed + k), at = case_random(&state) % (count + 1),
@@ -304,11 +328,13 @@ int main(int argc, char **argv) {
         run.number = (uint64_t)types[t] * 1000;
         if (options.dtype && strcmp(options.dtype, cr_dtype_name(types[t])) != 0) continue;
         type(types[t]);
+        if (options.only == UINT64_MAX) long_runs(types[t]);
         printf("%-5s %6llu cases, %llu answers, %llu wrong\n", cr_dtype_name(types[t]),
                (unsigned long long)(run.cases - cases), (unsigned long long)(run.segments - segments),
                (unsigned long long)(run.failures - failures));
     }
-    if (options.only == UINT64_MAX) wrong_offsets();
+    if (options.only == UINT64_MAX) wrong_offsets(CR_F32);
+    if (options.only == UINT64_MAX) wrong_offsets(CR_F64); /* some by the slow kernel alone */
     printf("%llu cases, %llu answers, %llu wrong in all\n", (unsigned long long)run.cases,
            (unsigned long long)run.segments, (unsigned long long)run.failures);
     for (int i = 0; i < 3; i++) cudaFree(memory[i]);

@@ -1,5 +1,6 @@
 /* cut: where a chunk of the way through elements and ends begins and ends (offsets.h), by a search among the offsets.
  *
+ * Short segments are not parted, since what parts leave has to meet (close.cuh), which takes longer than a short segment's sum.
  * Offsets may be wrong, or be changed meanwhile: whatever they are, no access leaves the arrays, and of neighbouring chunks the ends of
  * one are followed by those of the next. So every offset is looked at by some chunk.
  * Thread: GPU; a warp together. Owner: none. */
@@ -47,12 +48,17 @@ template <int SIZE> CR_DEVICE cr_segments_chunk cr_segments_cut(const cr_segment
         step = (high - low + HALF - 1) / HALF;
         if (step == 0) step = 1;
     }
-    const uint64_t begin = cr_offset_within(args, low), end = low < args.count ? cr_offset_within(args, low + 1) : begin;
+    uint64_t begin = cr_offset_within(args, low);
+    const uint64_t end = low < args.count ? cr_offset_within(args, low + 1) : begin;
     const uint64_t ends = low * CR_SEGMENTS_END, shift = args.odd ? 0 : (uintptr_t)args.data % CR_GPU_VECTOR / SIZE;
     uint64_t element = all ? begin : place > ends ? (place - ends) / SIZE : 0;
     if (element >= end) element = end;
     else if (element + shift >= TOGETHER) element = (element + shift) / TOGETHER * TOGETHER - shift;
     if (element < begin) element = begin;
+    if (!all && element != begin && end - begin <= args.whole) { /* not parted: the chunk before has it all */
+        begin = element = end;
+        low++;
+    }
     cr_segments_chunk found;
     found.first = cr_from_lane(low, 0);
     found.last = cr_from_lane(low, HALF);
@@ -62,9 +68,9 @@ template <int SIZE> CR_DEVICE cr_segments_chunk cr_segments_cut(const cr_segment
     return found;
 }
 
-/* The number of the state of a segment that a cut parts: no two of them have the same. */
+/* The number of the state of a segment that a cut parts: no two of them have the same, since each has more than per_owner. */
 template <int SIZE> CR_DEVICE uint32_t cr_segments_owner(const cr_segments_args &args, uint64_t segment, uint64_t from) {
-    return (uint32_t)min((from * SIZE + segment * CR_SEGMENTS_END) / args.per_chunk, (uint64_t)args.chunks - 1);
+    return (uint32_t)min((from * SIZE + segment * CR_SEGMENTS_END) / args.per_owner, (uint64_t)args.owners - 1);
 }
 
 #endif

@@ -13,10 +13,13 @@
 #define CR_SEGMENTS_LEAST 6144
 #endif
 
-enum {
-    WAVES = 2,             /* chunks of a warp, where each has as much as: */
-    CHUNK_BYTES = 1 << 15, /* so that no warp waits long for another */
-};
+/* States for segments that cuts part: of long arrays, longer ones are not parted. Tests have fewer. */
+#if !defined(CR_SEGMENTS_OWNERS)
+#define CR_SEGMENTS_OWNERS CR_AXIS_STATES
+#endif
+
+/* What a chunk costs at most: warps take them as they come, so that long arrays are read one stretch at a time. */
+enum { CHUNK_BYTES = 1 << 17 };
 
 /* What rows of offsets.def are named for; narrow: by float32 (thread/narrow.cuh). */
 enum kind {
@@ -69,11 +72,16 @@ static void lay_out(cr_segments_args *args, const cr_gpu_segments *s, uint32_t m
     args->path = args->n * size + args->count * CR_SEGMENTS_END;
     const uint64_t warps = (uint64_t)multiprocessors * CR_SEGMENTS_BLOCKS * CR_SEGMENTS_WARPS;
     uint64_t each = divide_up(args->path, warps);
-    if (each > (uint64_t)CHUNK_BYTES * WAVES) each = divide_up(each, WAVES);
+    if (each > CHUNK_BYTES) each = CHUNK_BYTES;
     if (each < CR_SEGMENTS_LEAST) each = CR_SEGMENTS_LEAST;
-    if (each < divide_up(args->path, CR_AXIS_STATES)) each = divide_up(args->path, CR_AXIS_STATES);
+    if (each < divide_up(args->path, UINT32_MAX / 2)) each = divide_up(args->path, UINT32_MAX / 2);
     args->per_chunk = each;
     args->chunks = (uint32_t)divide_up(args->path, each);
+    uint64_t whole = each < CR_SEGMENTS_WHOLE ? each : CR_SEGMENTS_WHOLE;
+    if (whole < divide_up(args->path, CR_SEGMENTS_OWNERS)) whole = divide_up(args->path, CR_SEGMENTS_OWNERS);
+    args->whole = whole / size + 1;
+    args->per_owner = args->whole * size;
+    args->owners = (uint32_t)divide_up(args->path, args->per_owner);
     const uint64_t blocks = divide_up(args->chunks, CR_SEGMENTS_WARPS),
                    resident = (uint64_t)multiprocessors * CR_SEGMENTS_BLOCKS,
                    slow = (uint64_t)multiprocessors * CR_SEGMENTS_SLOW_BLOCKS;

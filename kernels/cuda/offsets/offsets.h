@@ -20,11 +20,11 @@ extern "C" {
 #include "kernels/cuda/offsets/segments.h"
 
 enum {
-    CR_SEGMENTS_END = 16,  /* what the end of a segment costs, in bytes: it has an offset and an answer */
-    CR_SEGMENTS_WARPS = 4, /* of a block */
-    /* Blocks on a multiprocessor. With one more, sums spill half of what a lane loads, and a spill waits for its load. With these only
-     * sums of squares spill. */
-    CR_SEGMENTS_BLOCKS = 3,
+    CR_SEGMENTS_END = 16,        /* what the end of a segment costs, in bytes: it has an offset and an answer */
+    CR_SEGMENTS_WARPS = 4,       /* of a block */
+    CR_SEGMENTS_WHOLE = 1 << 14, /* bytes, about: shorter segments are not parted, if they are no longer than a chunk */
+    /* On a multiprocessor. With one more, registers spill, to a cache that shared memory leaves small. */
+    CR_SEGMENTS_BLOCKS = 4,
     CR_SEGMENTS_SLOW_BLOCKS = 2,
 };
 
@@ -41,6 +41,8 @@ typedef struct cr_segments_args {
     unsigned long long *wrong; /* becomes other than 0 if an offset is wrong */
     uint64_t n, count;         /* elements, segments */
     uint64_t path, per_chunk;  /* what all elements and ends cost; of a chunk */
+    uint64_t whole, per_owner; /* segments of no more elements are not parted; what those cost at least that are */
+    uint32_t owners;           /* states that parted segments may have */
     uint32_t chunks, blocks, slow_blocks;
     uint32_t odd;                       /* elements lie at any address */
     uint32_t narrow;                    /* offsets have 4 bytes */

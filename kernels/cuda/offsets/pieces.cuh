@@ -1,21 +1,22 @@
 /* pieces: a chunk by windows of exponents, 4 KiB at a time. A warp loads a piece as it lies, while it works at the one before; each lane then
- * adds neighbouring elements to running anchors (fold/float_sums.cuh), and keeps what they were before every G vectors. What the lanes
+ * adds neighbouring elements to running anchors (fold/float_sums.cuh), and keeps what they were before every few vectors. What the lanes
  * below have gives the sum of the piece up to any place, as integers in units of the anchors; a segment's is the difference of two. So
  * the lengths of segments do not matter: an end costs what it costs.
  *
- * A window stays while pieces fit it. Where one does not, what is open goes to a record (axis/floats.cuh) and the window moves. NaNs and
- * infinities are counted, and are zeros. What no window takes puts the chunk on the list, before it has told a state anything; answers
- * that were made are made again.
+ * A window stays while pieces fit it, from chunk to chunk. Most pieces fit FEW of its anchors (running.cuh), which is tried at once. Where
+ * one fits none, what is open goes to a record (axis/floats.cuh) and the window moves. NaNs and infinities are counted, and are zeros. What
+ * no window takes puts the chunk on the list, before it has told a state anything; answers that were made are made again.
  * Thread: GPU; a chunk is a warp's. Owner: the kernel; `Shared` the warp. */
 #ifndef CURED_KERNELS_CUDA_OFFSETS_PIECES_CUH
 #define CURED_KERNELS_CUDA_OFFSETS_PIECES_CUH
 
+#include "kernels/cuda/axis/twofold.cuh"
 #include "kernels/cuda/offsets/close.cuh"
 #include "kernels/cuda/offsets/loads.cuh"
 #include "kernels/cuda/offsets/running.cuh"
 
 enum {
-    CR_PIECE_RUN = 256,                       /* pieces in turn without an end, until what is open goes to its record */
+    CR_PIECE_RUN = 64,                        /* pieces in turn without an end, until what is open goes to its record */
     CR_PIECE_WORDS = 5,                       /* of a record that windows share */
 };
 
@@ -31,37 +32,71 @@ template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_loads<D> {
     typedef cr_running<E, KIND> Running;
     using Bounds = cr_window<E, CR_SUM_PLAIN>;
     static constexpr int SIZE = Loads::SIZE, VEC = Loads::VEC, EACH = Loads::EACH, PIECE = Loads::PIECE;
-    using Loads::args, Loads::lane, Loads::skip, Loads::length, Loads::slot;
+    using Loads::args, Loads::lane, Loads::skip, Loads::length, Loads::at_slot, Loads::mine;
     static constexpr int SUMS = Running::SUMS, SQUARES = Running::SQUARES, LEVELS = Running::LEVELS;
-    static constexpr int STEP = Window::STEP, G = KIND == CR_SEGMENTS_SUM ? 1 : 2;
+    static constexpr int STEP = Window::STEP;
     static_assert(1 << Window::LOG == EACH, "a lane's elements are those that a strip's lane has");
     static_assert(SQUARES == 0 || SIZE < 8, "float64 holds their squares");
     /* Bits for each kind of special among the elements of a run. */
     static constexpr int COUNT = 21;
     static_assert(PIECE * CR_PIECE_RUN < 1 << COUNT, "no count overflows");
+    /* A lane has less than 2^50 units of a piece, of each level. What is open may begin in a piece. */
+    static_assert((CR_PIECE_RUN + 1) * (uint64_t)CR_WARP <= 1u << 12, "no run has more than 2^62 units");
+
+    static CR_DEVICE constexpr int levels_of(bool few) {
+        int count = 0;
+        for (int k = 0; k < LEVELS; k++) count += Running::has(few, k);
+        return count;
+    }
+    /* What lanes keep of a level, and of all. */
+    static CR_DEVICE constexpr int kept_of(bool few) { return CR_PIECE_VECTORS / Running::group(few); }
+    static constexpr int FEW_KEPT = levels_of(true) * kept_of(true), ALL_KEPT = levels_of(false) * kept_of(false);
 
     struct Shared {
-        uint4 vector[CR_PIECE_VECTORS];
+        alignas(128) uint4 vector[CR_PIECE_STAGES][CR_PIECE_VECTORS];
         union {
-            typename Running::kept prefix[LEVELS][CR_PIECE_VECTORS / G];
+            typename Running::kept prefix[Running::HAS_FEW && FEW_KEPT > ALL_KEPT ? FEW_KEPT : ALL_KEPT];
             cr_segments_digits digits; /* once the chunk is over */
         };
         long long base[LEVELS][CR_WARP];
-        unsigned long long specials[CR_WARP];
+        unsigned long long specials[CR_WARP], run_specials[CR_WARP];
         cr_piece_record open, left; /* of the open segment, from pieces before; of that which began before the chunk */
+        uint64_t left_elements, left_length;
     };
 
     Shared &shared;
     cr_segments_chunk at;
     Window window;
+    cr_span few_bounds;       /* of elements that FEW takes */
+    /* Ends of segments: each lane has one, and loads the one a warp's lanes further beforehand; the first of them is lane `head`'s. */
+    uint32_t head, own, next; /* own: the number of this lane's end; next: its place, or UINT32_MAX */
+    uint64_t later;
+    uint32_t begin;           /* where the open segment begins, or the chunk */
     long long run[LEVELS];    /* of this lane: the open segment, from pieces before, in the window's units */
-    uint64_t run_specials;
     uint32_t run_pieces;
     bool is_running, recorded, reaches, hard; /* run has something; `open` has; the open segment began before the chunk; the chunk is hard */
+    bool wide;                                /* a piece needed more than FEW, and no new window */
+    bool run_few, run_alone, run_special;     /* run has levels of FEW only; lane 0 has it all; it has NaNs or infinities */
     bool told;                                /* `left` has something */
-    uint64_t left_elements, left_length;
+    bool simple;                              /* all that is asked for is a sum as float64, which is normal */
 
-    CR_DEVICE cr_pieces(const cr_segments_args &of, Shared &room) : Loads(of, room.vector), shared(room) {}
+    CR_DEVICE cr_pieces(const cr_segments_args &of, Shared &room) : Loads(of, room.vector), shared(room) {
+        hard = wide = false;
+        window.unit = 0;
+        window.most = -1;
+        few_bounds = {0, ~0u}; /* zeros */
+        simple = is_simple();
+        if (Window::HALF) place(0, 0);
+    }
+    CR_DEVICE bool is_simple() const {
+        return KIND == CR_SEGMENTS_SUM && args.out_count == 1 && args.out[0].divisor == CR_DIVISOR_ONE && args.out[0].result == CR_F64 &&
+               window.unit >= -800 && window.unit <= 800;
+    }
+    CR_DEVICE void place(uint32_t field, int slack) {
+        window.place(field, slack);
+        simple = is_simple();
+        if constexpr (Running::AT_ONCE) few_bounds = Running::few_bounds(window);
+    }
 
     /* ---- Sums ---- */
 
@@ -71,7 +106,8 @@ template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_loads<D> {
         return window.fits(high, low, !Window::HALF) && (SQUARES == 0 || window.fits_squares(low));
     }
     CR_DEVICE bool few(const cr_span &seen) const {
-        if constexpr (Running::HAS_FEW) return window.fits_few((int)(Bounds::largest(seen.most) >> E::FIELD), (int)(Bounds::smallest(seen.least) >> E::FIELD));
+        if constexpr (Running::AT_ONCE) return Bounds::inside(seen, few_bounds);
+        else if constexpr (Running::HAS_FEW) return window.fits_few((int)(Bounds::largest(seen.most) >> E::FIELD), (int)(Bounds::smallest(seen.least) >> E::FIELD));
         return false;
     }
     CR_DEVICE static long long of_all(long long x) {
@@ -102,19 +138,19 @@ template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_loads<D> {
     }
     /* Adds to the record of the open segment. One lane. */
     CR_DEVICE bool record(cr_piece_record &to, bool first, const long long (&value)[LEVELS], uint64_t specials) const {
-        cr_piece_record own;
-        if constexpr (SUMS != 0) make_sum(own.sum, value, specials);
-        if constexpr (SQUARES != 0) make_square(own.square, value, specials);
+        cr_piece_record one;
+        if constexpr (SUMS != 0) make_sum(one.sum, value, specials);
+        if constexpr (SQUARES != 0) make_square(one.square, value, specials);
         bool good = true;
         if constexpr (SUMS != 0) {
-            if (!first) cr_axis_sum_merge(own.sum, to.sum);
-            to.sum = own.sum;
-            good = good && !(own.sum.marks & CR_MARK_HARD);
+            if (!first) cr_axis_sum_merge(one.sum, to.sum);
+            to.sum = one.sum;
+            good = good && !(one.sum.marks & CR_MARK_HARD);
         }
         if constexpr (SQUARES != 0) {
-            if (!first) cr_axis_sum_merge(own.square, to.square);
-            to.square = own.square;
-            good = good && !(own.square.marks & CR_MARK_HARD);
+            if (!first) cr_axis_sum_merge(one.square, to.square);
+            to.square = one.square;
+            good = good && !(one.square.marks & CR_MARK_HARD);
         }
         return good;
     }
@@ -122,19 +158,21 @@ template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_loads<D> {
     CR_DEVICE void settle() {
         long long value[LEVELS];
         if (!is_running) return;
+        __syncwarp(); /* another lane may have written the record */
 #pragma unroll
         for (int k = 0; k < LEVELS; k++) {
             value[k] = of_all(run[k]);
             run[k] = 0;
         }
-        const uint64_t specials = (uint64_t)of_all((long long)run_specials);
+        const uint64_t specials = ran_specials();
         bool good = true;
         if (lane == 0) good = record(shared.open, !recorded, value, specials);
         hard = hard || !__shfl_sync(CR_EVERYONE, (int)good, 0);
-        recorded = true;
-        is_running = false;
-        run_specials = run_pieces = 0;
+        recorded = run_few = true;
+        is_running = run_special = false;
+        run_pieces = 0;
     }
+    CR_DEVICE uint64_t ran_specials() const { return run_special ? (uint64_t)of_all((long long)shared.run_specials[lane]) : 0; }
     /* For a piece that does not fit: without its specials, or by another window. False: by none. found: the lane's specials. */
     CR_DEVICE bool move(cr_span &seen, uint32_t &found) {
         found = 0;
@@ -142,30 +180,58 @@ template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_loads<D> {
             seen = {0, ~0u};
 #pragma unroll 1
             for (uint32_t v = 0; v < CR_PIECE_EACH; v++) {
-                uint4 *mine = &shared.vector[slot(lane * CR_PIECE_EACH + v)];
-                uint4 x = *mine;
+                uint4 x = mine(v);
                 E::strip(found, x);
                 E::look(seen, x);
             }
         }
         if (__all_sync(CR_EVERYONE, fits(seen))) return true;
         settle();
-        window.place(__reduce_max_sync(CR_EVERYONE, Bounds::largest(seen.most)) >> E::FIELD, 2);
+        place(__reduce_max_sync(CR_EVERYONE, Bounds::largest(seen.most)) >> E::FIELD, 2);
         return __all_sync(CR_EVERYONE, fits(seen));
     }
 
     /* ---- Answers ---- */
 
-    CR_DEVICE void answer(uint64_t output, uint64_t n, const long long (&value)[LEVELS], uint64_t specials) {
-        const cr_segment_of of = cr_segment_make(args, n);
+    /* A sum, if that is all that is asked for. False: it takes more. */
+    template <bool FEW> CR_DEVICE bool answer_simply(uint64_t output, const long long (&value)[LEVELS], uint64_t specials) const {
         if constexpr (KIND == CR_SEGMENTS_SUM) {
+            if (!simple || specials != 0) return false;
             const int64_t part[2] = {value[0], value[1]};
-            const bool simple = args.out_count == 1 && args.out[0].divisor == CR_DIVISOR_ONE && args.out[0].result == CR_F64;
-            if (simple && specials == 0 && window.unit >= -800 && window.unit <= 800) {
-                ((double *)args.out[0].to)[output] = __dmul_rn(cr_strip<D, false, E>::rounded(part), __hiloint2double((unit(SUMS - 1) + 1023) << 20, 0));
-                return;
-            }
+            const double sum = FEW ? __ll2double_rn(value[0]) : cr_strip<D, false, E>::rounded(part);
+            ((double *)args.out[0].to)[output] = __dmul_rn(sum, cr_power(unit(FEW ? 0 : SUMS - 1)));
+            return true;
         }
+        return false;
+    }
+    /* From FEW levels, by a few operations of float64. False: that is not certain to be right. */
+    CR_DEVICE bool answer_quickly(const cr_segment_of &of, const cr_axis_out &out, uint64_t output, const long long (&value)[LEVELS]) const {
+        if (of.at.n == 0 || window.unit < -400 || window.unit > 400) return false;
+        if (SUMS != 0 && out.term != CR_TERM_SQUARE && !cr_is_variance(out)) return cr_axis_quick_answer(of, out, output, value[0], unit(0));
+        if (SQUARES == 0 || out.result != CR_F64 || of.at.n >> 53 != 0) return false;
+        const double n = __ll2double_rn((long long)of.at.n), inverse = __ddiv_rn(1, n);
+        cr_twofold x = cr_twofold::of(value[SUMS], unit(SUMS)).plus(cr_twofold::of(value[SUMS + 1], unit(SUMS + 1)));
+        if (cr_is_variance(out)) {
+            if (SUMS == 0 || of.at.n <= of.ddof) return false;
+            const double left = __ll2double_rn((long long)(of.at.n - of.ddof));
+            x = x.plus(cr_twofold::of(value[0], unit(0)).squared().over(n, inverse).negative()).over(left, __ddiv_rn(1, left));
+        } else if (out.divisor == CR_DIVISOR_COUNT) {
+            x = x.over(n, inverse);
+        } else if (out.divisor != CR_DIVISOR_ONE) {
+            return false;
+        }
+        if (!(x.high > 0)) return false;
+        if (out.root) x = x.root();
+        double result;
+        if (!x.rounded(result)) return false;
+        ((double *)out.to)[output] = result;
+        return true;
+    }
+    template <bool FEW> CR_DEVICE void answer(uint64_t output, uint64_t n, const long long (&value)[LEVELS], uint64_t specials) {
+        const cr_segment_of of = cr_segment_make(args, n);
+        bool all = FEW && Running::AT_ONCE && specials == 0;
+        for (uint32_t k = 0; k < args.out_count && all; k++) all = answer_quickly(of, args.out[k], output, value);
+        if (all) return;
         cr_axis_sum_record<2> sum;
         cr_axis_sum_record<3> square;
         if constexpr (SUMS != 0) make_sum(sum, value, specials);
@@ -188,29 +254,51 @@ template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_loads<D> {
             }
         }
     }
-    /* The end of a segment that has more than this piece: its value here, and what is recorded. One lane. */
-    CR_DEVICE void answer_open(uint64_t output, uint64_t n, const long long (&value)[LEVELS], uint64_t specials) {
-        if (!record(shared.open, !recorded, value, specials)) hard = true;
-        else if (reaches) shared.left = shared.open;
-        else put(cr_segment_make(args, n), output, shared.open.sum, shared.open.square);
+    /* The end of a segment that has more than this piece: its value here, and what is recorded. One lane, whose end it is. n: elements of
+     * this chunk. */
+    CR_DEVICE void answer_open(uint64_t n, const long long (&value)[LEVELS], uint64_t specials) {
+        if (!record(shared.open, !recorded, value, specials)) {
+            hard = true;
+        } else if (reaches) {
+            shared.left = shared.open;
+            shared.left_elements = n;
+            shared.left_length = n + (at.low - at.from);
+        } else {
+            put(cr_segment_make(args, n), own, shared.open.sum, shared.open.square);
+        }
     }
 
     /* ---- Ends ---- */
 
     /* What end_of takes of end i, long before it does. */
-    CR_DEVICE uint64_t load_end(uint64_t i) const { return i < at.last ? cr_offset_load(args, i + 1) : 0; }
-    /* End i's place from the origin on, if the chunk has it. A wrong one is told, and made one that does no harm. */
-    CR_DEVICE uint32_t end_of(uint64_t i, uint64_t loaded) {
-        if (i >= at.last) return UINT32_MAX;
-        uint64_t end = cr_offset_of(args, loaded);
-        if (end < at.low || end > at.high) {
-            cr_segments_head(args)->wrong = 1;
-            end = at.low;
-        }
-        return (uint32_t)(end - at.low) + skip;
+    CR_DEVICE uint64_t load_end(bool some, uint32_t i) const { return some ? cr_offset_load(args, (uint64_t)i + 1) : 0; }
+    /* An end's place from the origin on. A wrong one is told, and made one that does no harm. */
+    CR_DEVICE uint32_t end_of(bool some, uint64_t loaded) {
+        if (!some) return UINT32_MAX;
+        const uint64_t place = cr_offset_of(args, loaded) - at.low;
+        if (place <= (uint64_t)(length - skip)) return (uint32_t)place + skip;
+        cr_segments_head(args)->wrong = 1;
+        return skip;
+    }
+    /* The first ends of the chunk. */
+    CR_DEVICE void open_ends() {
+        const uint64_t count = at.last > at.first ? at.last - at.first : 0; /* where offsets are wrong, cuts may be, too */
+        head = 0;
+        own = (uint32_t)at.first + lane;
+        next = end_of(lane < count, load_end(lane < count, own));
+        later = load_end(lane + CR_WARP < count, own + CR_WARP);
+    }
+    /* The next end of this lane. */
+    CR_DEVICE void go_on() {
+        const uint32_t left = (uint32_t)at.last - own;
+        next = end_of(left > CR_WARP, later);
+        own += CR_WARP;
+        later = load_end(left > 2 * CR_WARP, own + CR_WARP);
     }
     /* The piece's sum up to its element `place`: in units of the window. */
+    template <bool FEW>
     CR_DEVICE void up_to(uint32_t place, const long long (&total)[LEVELS], uint64_t total_specials, bool special, long long (&value)[LEVELS], uint64_t &specials) {
+        constexpr uint32_t G = Running::group(FEW);
         specials = 0;
         if (place >= (uint32_t)PIECE) {
 #pragma unroll
@@ -221,18 +309,27 @@ template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_loads<D> {
         const uint32_t owner = place / EACH, rest = place % EACH, group = rest / (G * VEC), within = rest % (G * VEC);
         Running running;
 #pragma unroll
-        for (int k = 0; k < LEVELS; k++) running.s[k] = shared.prefix[k][group * CR_WARP + owner];
+        for (int k = 0; k < LEVELS; k++) {
+            if (Running::has(FEW, k)) running.s[k] = *kept<FEW>(k, group, owner);
+        }
         uint32_t found = 0;
-#pragma unroll
-        for (uint32_t g = 0; g < (uint32_t)G; g++) {
+#pragma unroll(G > 2 ? 1 : G)
+        for (uint32_t g = 0; g < G; g++) {
             if (within <= g * VEC) break;
-            uint4 v = shared.vector[slot(owner * CR_PIECE_EACH + group * G + g)];
+            uint4 v = at_slot(owner * CR_PIECE_EACH + group * G + g);
             if (special) E::strip(found, v);
-            running.add_some(window, v, g * VEC, within);
+            running.template add_some<FEW>(window, v, g * VEC, within);
         }
 #pragma unroll
-        for (int k = 0; k < LEVELS; k++) value[k] = shared.base[k][owner] + running.found(window, k);
+        for (int k = 0; k < LEVELS; k++) value[k] = Running::has(FEW, k) ? shared.base[k][owner] + running.template found<FEW>(window, k) : 0;
         if (special) specials = shared.specials[owner] + specials_of(owner, rest);
+    }
+    /* Where a lane keeps what level k is before a group of its vectors. */
+    template <bool FEW> CR_DEVICE typename Running::kept *kept(int k, uint32_t group, uint32_t owner) const {
+        int before = 0;
+#pragma unroll
+        for (int level = 0; level < k; level++) before += Running::has(FEW, level);
+        return &shared.prefix[before * kept_of(FEW) + group * CR_WARP + owner];
     }
     CR_DEVICE static uint64_t packed(uint32_t found) { return (found & 1023) | (uint64_t)(found >> 10 & 1023) << COUNT | (uint64_t)(found >> 20) << 2 * COUNT; }
     /* Of the first `count` elements of a lane. */
@@ -240,123 +337,154 @@ template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_loads<D> {
         uint32_t found = 0;
 #pragma unroll 1
         for (uint32_t i = 0; i < count; i++) {
-            const uint8_t *element = reinterpret_cast<const uint8_t *>(&shared.vector[slot(owner * CR_PIECE_EACH + i / VEC)]) + i % VEC * SIZE;
+            const uint8_t *element = reinterpret_cast<const uint8_t *>(&at_slot(owner * CR_PIECE_EACH + i / VEC)) + i % VEC * SIZE;
             const uint64_t all = cr_load_one<SIZE>(element);
             uint4 v = cr_alone(all);
             E::strip(found, v);
         }
         return packed(found);
     }
-    /* All ends up to `high`, of a piece whose first element is `low`; total: of the piece. next: this lane's end, of those from i on; later: as
-     * loaded, the one a warp's lanes further. */
-    CR_DEVICE void answer_ends(uint32_t low, uint32_t high, const long long (&total)[LEVELS], uint64_t total_specials, bool special, uint64_t &i, uint32_t &next,
-                               uint64_t &later) {
-        long long before[LEVELS];
-        uint64_t before_specials = 0;
-        uint32_t begin = at.from > at.low ? 0 : skip; /* where the open segment begins; of one that reaches, of no matter */
-        (void)begin;
+    /* All ends up to `high`, of a piece whose first element is `low`; total: of the piece. */
+    template <bool FEW> CR_DEVICE void answer_ends(uint32_t low, uint32_t high, const long long (&total)[LEVELS], uint64_t total_specials, bool special) {
+        long long before[LEVELS]; /* of the first lane's end; of no matter in the others */
+        const bool odd = special || run_special;
+        uint64_t before_specials = 0 - ran_specials();
 #pragma unroll
-        for (int k = 0; k < LEVELS; k++) before[k] = is_running ? 0 - of_all(run[k]) : 0;
-        if (is_running && __any_sync(CR_EVERYONE, run_specials != 0)) before_specials = 0 - (uint64_t)of_all((long long)run_specials);
+        for (int k = 0; k < LEVELS; k++) before[k] = !Running::has(FEW, k) ? 0 : 0 - (run_alone ? __shfl_sync(CR_EVERYONE, run[k], 0) : of_all(run[k]));
         for (;;) {
-            const bool inside = next <= high;
-            const uint32_t count = (uint32_t)__popc(__ballot_sync(CR_EVERYONE, inside));
+            const uint32_t within = __ballot_sync(CR_EVERYONE, next <= high), ordered = ~__funnelshift_r(within, within, head);
+            const uint32_t count = ordered == 0 ? (uint32_t)CR_WARP : (uint32_t)__ffs((int)ordered) - 1, order = (lane - head) % CR_WARP;
             if (count == 0) break;
-            long long value[LEVELS], own[LEVELS];
-            uint64_t specials, own_specials;
-            up_to(inside && next >= low ? next - low : 0, total, total_specials, special, value, specials);
-            const uint32_t mine = max(next, low);
-            const uint32_t previous = __shfl_sync(CR_EVERYONE, next, lane + CR_WARP - 1);
-            const uint64_t begins = lane == 0 ? at.from : at.low + (previous - skip);
-            const uint64_t n = at.low + (mine - skip) - begins;
-            if (inside && (next < low || (lane != 0 && next < previous))) cr_segments_head(args)->wrong = 1;
+            const bool inside = order < count, first = order == 0, open = recorded || reaches;
+            const uint32_t under = (lane + CR_WARP - 1) % CR_WARP, last = (head + count - 1) % CR_WARP;
+            long long value[LEVELS], own_value[LEVELS];
+            uint64_t specials, own_specials = 0;
+            up_to<FEW>(inside && next >= low ? next - low : 0, total, total_specials, special, value, specials);
+            const uint32_t previous = __shfl_sync(CR_EVERYONE, next, under), from = first ? begin : previous;
+            if (inside && (next < low || next < from)) cr_segments_head(args)->wrong = 1;
 #pragma unroll
             for (int k = 0; k < LEVELS; k++) {
-                const long long below = __shfl_sync(CR_EVERYONE, value[k], lane + CR_WARP - 1);
-                own[k] = value[k] - (lane == 0 ? before[k] : below);
+                own_value[k] = 0;
+                if (!Running::has(FEW, k)) continue;
+                const long long below = __shfl_sync(CR_EVERYONE, value[k], under);
+                own_value[k] = value[k] - (first ? before[k] : below);
+                before[k] = __shfl_sync(CR_EVERYONE, value[k], last);
             }
-            own_specials = 0;
-            if (special || before_specials != 0) {
-                const uint64_t below = __shfl_sync(CR_EVERYONE, specials, lane + CR_WARP - 1);
-                own_specials = specials - (lane == 0 ? before_specials : below);
+            if (odd) {
+                const uint64_t below = __shfl_sync(CR_EVERYONE, specials, under);
+                own_specials = specials - (first ? before_specials : below);
+                before_specials = __shfl_sync(CR_EVERYONE, specials, last);
             }
-            const bool whole = lane != 0 || !(recorded || reaches);
-            if (inside && whole && lane < count) answer(i + lane, n, own, own_specials);
-            if (recorded || reaches) {
-                if (lane == 0) answer_open(i, n, own, own_specials);
-                if (reaches) {
-                    told = true;
-                    left_length = cr_from_lane(n, 0);
-                    left_elements = cr_from_lane(at.low + (mine - skip), 0) - at.low;
-                }
-                recorded = reaches = false;
-            }
-#pragma unroll
-            for (int k = 0; k < LEVELS; k++) before[k] = __shfl_sync(CR_EVERYONE, value[k], count - 1);
-            before_specials = special ? cr_from_lane(specials, count - 1) : 0;
-            at.from = at.low + (__shfl_sync(CR_EVERYONE, mine, count - 1) - skip);
-            i += count;
-            const uint32_t moved = __shfl_sync(CR_EVERYONE, next, lane + count);
-            const uint64_t far = __shfl_sync(CR_EVERYONE, later, lane + count);
-            next = lane + count < CR_WARP ? moved : end_of(i + lane, far);
-            later = load_end(i + CR_WARP + lane);
+            if (inside && !(first && open) && !answer_simply<FEW>(own, own_value, own_specials)) answer<FEW>(own, next - from, own_value, own_specials);
+            if (open && first) answer_open(next - from, own_value, own_specials);
+            told = told || reaches;
+            recorded = reaches = false;
+            begin = __shfl_sync(CR_EVERYONE, next, last);
+            if (inside) go_on();
+            head = (head + count) % CR_WARP;
             if (count < CR_WARP) break;
         }
         /* What is left of the piece is the open segment's. */
+        const uint64_t rest = total_specials - before_specials;
 #pragma unroll
-        for (int k = 0; k < LEVELS; k++) run[k] = lane == 0 ? total[k] - before[k] : 0;
-        run_specials = lane == 0 ? total_specials - before_specials : 0;
-        is_running = true;
+        for (int k = 0; k < LEVELS; k++) run[k] = lane == 0 && Running::has(FEW, k) ? total[k] - before[k] : 0;
+        run_special = rest != 0;
+        if (run_special) shared.run_specials[lane] = lane == 0 ? rest : 0;
+        is_running = run_alone = true;
+        run_few = FEW;
         run_pieces = 0;
     }
 
     /* ---- Pieces ---- */
 
-    /* This lane's vector v. */
-    template <bool FEW> CR_DEVICE void add(Running &running, uint32_t v, bool ends, bool special) {
+    /* Adds this lane's vectors; ends: keeps what they were before each group. */
+    template <bool FEW, int UNROLL> CR_DEVICE void add(Running &running, bool ends, bool special) {
         uint32_t ignored = 0;
-        if (ends && v % G == 0) {
-#pragma unroll
-            for (int k = 0; k < LEVELS; k++) shared.prefix[k][v / G * CR_WARP + lane] = running.s[k];
+        running.template begin<FEW>(window);
+#pragma unroll UNROLL
+        for (uint32_t v = 0; v < CR_PIECE_EACH; v++) {
+            if (ends && v % Running::group(FEW) == 0) keep<FEW>(running, v / Running::group(FEW));
+            uint4 x = mine(v);
+            if (special) E::strip(ignored, x);
+            running.template add<FEW>(window, x);
         }
-        uint4 x = shared.vector[slot(lane * CR_PIECE_EACH + v)];
-        if (special) E::strip(ignored, x);
-        running.template add<FEW>(window, x);
+    }
+    template <bool FEW> CR_DEVICE void keep(const Running &running, uint32_t group) const {
+#pragma unroll
+        for (int k = 0; k < LEVELS; k++) {
+            if (Running::has(FEW, k)) *kept<FEW>(k, group, lane) = running.s[k];
+        }
+    }
+    /* By FEW, and whether that does: its elements are looked at meanwhile. */
+    CR_DEVICE bool try_few(Running &running, bool ends) {
+        const uint32_t low = Bounds::low(few_bounds);
+        uint32_t worst = 0;
+        uint4 x[CR_PIECE_EACH]; /* all at once: a load would wait for what is kept before it */
+#pragma unroll
+        for (uint32_t v = 0; v < CR_PIECE_EACH; v++) x[v] = mine(v);
+        running.template begin<true>(window);
+#pragma unroll
+        for (uint32_t v = 0; v < CR_PIECE_EACH; v++) {
+            if (ends && v % Running::group(true) == 0) keep<true>(running, v / Running::group(true));
+            E::glance(worst, x[v], low);
+            running.template add<true>(window, x[v]);
+        }
+        const bool near = Bounds::near(worst, few_bounds);
+        return __all_sync(CR_EVERYONE, near) || __all_sync(CR_EVERYONE, few(looked_at())); /* a glance takes zeros for too small */
+    }
+    CR_DEVICE cr_span looked_at() const {
+        cr_span seen = {0, ~0u};
+#pragma unroll
+        for (uint32_t v = 0; v < CR_PIECE_EACH; v++) E::look(seen, mine(v));
+        return seen;
     }
     /* False: the chunk is hard. */
-    CR_DEVICE bool piece(uint32_t number, uint32_t pieces, uint64_t &i, uint32_t &next, uint64_t &later) {
+    CR_DEVICE bool piece(uint32_t number, uint32_t pieces) {
         const uint32_t low = number * PIECE, high = number + 1 == pieces ? UINT32_MAX - 1 : low + PIECE;
-        cr_span seen;
-        this->turn_over(number, pieces, seen);
+        const bool ends = __any_sync(CR_EVERYONE, next <= high);
+        Running running;
+        this->turn_over(number, pieces);
+        if constexpr (Running::AT_ONCE) {
+            if (window.most >= 0 && try_few(running, ends)) return close<true>(running, 0, false, ends, low, high);
+        }
         uint32_t found = 0;
+        cr_span seen = looked_at();
         if (!__all_sync(CR_EVERYONE, fits(seen))) {
             if (!move(seen, found)) return false;
         }
         const bool special = __any_sync(CR_EVERYONE, found != 0);
-        const bool ends = __any_sync(CR_EVERYONE, next <= high);
-        Running running;
-        running.begin(window);
         if (Running::HAS_FEW && __all_sync(CR_EVERYONE, few(seen))) {
-#pragma unroll
-            for (uint32_t v = 0; v < CR_PIECE_EACH; v++) add<true>(running, v, ends, special);
-        } else {
-#pragma unroll(Running::HAS_FEW ? 1 : CR_PIECE_EACH)
-            for (uint32_t v = 0; v < CR_PIECE_EACH; v++) add<false>(running, v, ends, special);
+            add<true, Running::AT_ONCE ? 1 : CR_PIECE_EACH>(running, ends, special);
+            return close<true>(running, found, special, ends, low, high);
         }
+        wide = true;
+        add<false, Running::HAS_FEW ? 1 : CR_PIECE_EACH>(running, ends, special);
+        return close<false>(running, found, special, ends, low, high);
+    }
+    /* With what the lanes have of the piece. found: of this lane. */
+    template <bool FEW> CR_DEVICE bool close(const Running &running, uint32_t found, bool special, bool ends, uint32_t low, uint32_t high) {
         long long part[LEVELS];
 #pragma unroll
-        for (int k = 0; k < LEVELS; k++) part[k] = running.found(window, k);
+        for (int k = 0; k < LEVELS; k++) part[k] = Running::has(FEW, k) ? running.template found<FEW>(window, k) : 0;
         if (!ends) {
 #pragma unroll
             for (int k = 0; k < LEVELS; k++) run[k] += part[k];
-            run_specials += packed(found);
+            if (special) {
+                shared.run_specials[lane] = (run_special ? shared.run_specials[lane] : 0) + packed(found);
+                run_special = true;
+            }
             is_running = true;
+            run_few = run_few && FEW;
+            run_alone = false;
             if (++run_pieces == CR_PIECE_RUN) settle();
             return !hard;
         }
+        if (FEW && !run_few) settle();
         long long total[LEVELS];
 #pragma unroll
         for (int k = 0; k < LEVELS; k++) {
+            total[k] = 0;
+            if (!Running::has(FEW, k)) continue;
             const long long sum = scan(part[k]);
             shared.base[k][lane] = sum - part[k];
             total[k] = __shfl_sync(CR_EVERYONE, sum, CR_WARP - 1);
@@ -368,7 +496,7 @@ template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_loads<D> {
             total_specials = cr_from_lane(sum, CR_WARP - 1);
         }
         __syncwarp();
-        answer_ends(low, high, total, total_specials, special, i, next, later);
+        answer_ends<FEW>(low, high, total, total_specials, special);
         hard = __any_sync(CR_EVERYONE, hard);
         return !hard;
     }
@@ -376,28 +504,26 @@ template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_loads<D> {
     CR_DEVICE long long scan(long long x) const {
 #pragma unroll
         for (uint32_t step = 1; step < CR_WARP; step *= 2) {
-            const long long below = __shfl_sync(CR_EVERYONE, x, lane + CR_WARP - step);
+            const long long below = __shfl_up_sync(CR_EVERYONE, x, step);
             if (lane >= step) x += below;
         }
         return x;
     }
 
     /* Tells a state what this chunk has of a segment that a cut parts. */
-    CR_DEVICE void tell(const cr_piece_record &r, bool some, uint64_t segment, uint64_t from, uint64_t n, uint64_t elements, bool ended) {
+    CR_DEVICE void tell(const cr_piece_record &r, uint64_t segment, uint64_t from, uint64_t n, uint64_t elements, bool ended) {
         const uint32_t owner = cr_segments_owner<SIZE>(args, segment, from);
         cr_sum_state *state = cr_segments_state(args, owner, false);
-        if (some) {
-            uint64_t marks = 0;
-            if constexpr (SUMS != 0) {
-                cr_segments_add(state, r.sum.value, (int)r.sum.unit, CR_F64_GRID);
-                marks = r.sum.marks;
-            }
-            if constexpr (SQUARES != 0) {
-                cr_segments_add(cr_segments_state(args, owner, true), r.square.value, (int)r.square.unit, CR_F64_SQUARE_GRID);
-                if (SUMS == 0) marks = r.square.marks;
-            }
-            cr_segments_add_marks(state, marks & CR_MARK_NANS, (marks & CR_MARK_PLUS) != 0, (marks & CR_MARK_MINUS) != 0);
+        uint64_t marks = 0;
+        if constexpr (SUMS != 0) {
+            cr_segments_add(state, r.sum.value, (int)r.sum.unit, CR_F64_GRID);
+            marks = r.sum.marks;
         }
+        if constexpr (SQUARES != 0) {
+            cr_segments_add(cr_segments_state(args, owner, true), r.square.value, (int)r.square.unit, CR_F64_SQUARE_GRID);
+            if (SUMS == 0) marks = r.square.marks;
+        }
+        cr_segments_add_marks(state, marks & CR_MARK_NANS, (marks & CR_MARK_PLUS) != 0, (marks & CR_MARK_MINUS) != 0);
         cr_segments_arrive(args, owner, segment, n, elements, ended, shared.digits);
     }
 
@@ -407,30 +533,30 @@ template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_loads<D> {
         if (number == 0 && lane == 0 && cr_offset_at(args, 0) > args.n) cr_segments_head(args)->wrong = 1;
         if (at.first == at.last && at.low == at.high) return true;
         const uint32_t pieces = this->open(at.low, at.high);
-        const uint64_t first_from = at.from;
-        uint64_t i = at.first;
-        uint64_t later = load_end(i + lane);
-        uint32_t next = end_of(i + lane, later);
-        later = load_end(i + CR_WARP + lane);
-        window.unit = 0;
-        window.most = -1;
+        open_ends();
 #pragma unroll
         for (int k = 0; k < LEVELS; k++) run[k] = 0;
-        run_specials = run_pieces = 0;
-        is_running = recorded = hard = told = false;
+        begin = skip;
+        run_pieces = 0;
+        if (wide && Running::AT_ONCE && !Window::HALF) { /* an element may have been far above the others: a lower window may do better */
+            window.most = -1;
+            few_bounds = {0, ~0u};
+        }
+        wide = false;
+        is_running = recorded = hard = told = run_special = false;
+        run_few = run_alone = true;
         reaches = at.from < at.low;
-        if (Window::HALF) window.place(0, 0);
         for (uint32_t k = 0; k < pieces; k++) {
-            if (!piece(k, pieces, i, next, later)) return false;
+            if (!piece(k, pieces)) return false;
         }
         settle();
         if (hard) return false;
         __syncwarp();
-        if (told) tell(shared.left, true, at.first, first_from, left_length, left_elements, true);
-        const uint64_t elements = at.high - max(at.from, at.low);
+        if (told) tell(shared.left, at.first, at.from, shared.left_length, shared.left_elements, true);
+        const uint64_t from = reaches ? at.from : at.low + (begin - skip), elements = at.high - max(from, at.low);
         if (at.last < args.count && elements != 0) {
             const uint64_t end = cr_offset_within(args, at.last + 1);
-            tell(shared.open, true, at.last, at.from, end - at.from, elements, false);
+            tell(shared.open, at.last, from, end - from, elements, false);
         }
         __syncwarp();
         return true;
@@ -441,6 +567,7 @@ template <cr_dtype D, int KIND, class E>
 static __global__ void __launch_bounds__(CR_SEGMENTS_WARPS *CR_WARP, CR_SEGMENTS_BLOCKS) cr_segments_by_pieces(const __grid_constant__ cr_segments_args args) {
     typedef cr_pieces<D, KIND, E> Pieces;
     __shared__ typename Pieces::Shared shared[CR_SEGMENTS_WARPS];
+    static_assert(sizeof shared <= 48 << 10, "a block has no more");
     cr_let_the_next_begin();
     cr_axis_head *head = cr_segments_head(args);
     const uint32_t lane = threadIdx.x % CR_WARP, warps = min(gridDim.x * CR_SEGMENTS_WARPS, args.chunks);
@@ -454,6 +581,7 @@ static __global__ void __launch_bounds__(CR_SEGMENTS_WARPS *CR_WARP, CR_SEGMENTS
         if (taken + 1 == args.chunks && lane == 0) head->next = 0; /* whoever is given the last number of all */
         chunk = warps + taken;
     }
+    cr_copies_wait<0>(); /* of a chunk that was given up */
 }
 
 template <cr_dtype D, int KIND, class E = typename cr_axis_floats<D>::E> int cr_segments_launch(const cr_segments_args *args, void *stream) {

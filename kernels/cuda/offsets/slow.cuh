@@ -122,6 +122,7 @@ struct cr_segments_slow {
     }
     template <int SIZE> CR_DEVICE void chunk(uint32_t number) {
         const cr_segments_chunk c = cr_segments_cut<SIZE>(args, number);
+        if (number == 0 && cr_offset_at(args, 0) > args.n) cr_segments_head(args)->wrong = 1;
         uint64_t low = c.low, from = c.from;
         for (uint64_t i = c.first; i <= c.last; i++) {
             const bool ends = i < c.last;
@@ -141,7 +142,7 @@ CR_DEVICE void cr_segments_tidy(const cr_segments_args &args, cr_axis_head *head
     __syncthreads();
     if (!wrong && __ldcg(&head->open) == 0) return;
     for (uint32_t square = 0; square < 2; square++) {
-        for (uint32_t i = 0; i < args.chunks; i++) {
+        for (uint32_t i = 0; i < args.owners; i++) {
             uint32_t *word = reinterpret_cast<uint32_t *>(cr_segments_state(args, i, square != 0));
             for (uint32_t k = threadIdx.x; k < sizeof(cr_sum_state) / 4; k += CR_GPU_THREADS) word[k] = 0;
         }

@@ -112,6 +112,11 @@ static inline T __shfl_xor_sync(unsigned, T x, unsigned mask) {
     return cr_emulated_shuffle(x, (threadIdx.x % 32) ^ mask);
 }
 template <class T>
+static inline T __shfl_up_sync(unsigned, T x, unsigned by) {
+    unsigned lane = threadIdx.x % 32;
+    return cr_emulated_shuffle(x, lane >= by ? lane - by : lane);
+}
+template <class T>
 static inline T __shfl_down_sync(unsigned, T x, unsigned by) {
     unsigned lane = threadIdx.x % 32;
     return cr_emulated_shuffle(x, lane + by < 32 ? lane + by : lane);
