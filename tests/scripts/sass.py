@@ -19,11 +19,12 @@ OPCODES = {
     0x020: "FMUL", 0x021: "FADD", 0x023: "FFMA", 0x024: "IMAD", 0x025: "IMAD.WIDE", 0x027: "IMAD.HI",
     0x007: "SEL", 0x008: "FSEL", 0x009: "FMNMX", 0x00b: "FSETP", 0x00c: "ISETP", 0x010: "IADD3", 0x012: "LOP3", 0x016: "PRMT",
     0x017: "IMNMX", 0x019: "SHF", 0x048: "VIMNMX",
-    0x181: "LDG", 0x147: "BRA", 0x14d: "EXIT", 0x118: "NOP",
+    0x181: "LDG", 0x1ae: "LDGSTS", 0x147: "BRA", 0x14d: "EXIT", 0x118: "NOP",
 }
 ADDS64 = ("DMUL", "DADD", "DSETP", "DFMA")               # on the float64 pipe
 CONVERTS64 = ("F2F.64", "F2I.64", "I2F.64", "FRND.64")   # to or from 64 bits
 FLOAT64 = ADDS64 + CONVERTS64
+# A copy into shared memory (LDGSTS) has 16: the kernels make no others.
 LOADED = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 8, 6: 16}     # bytes, by the field of a load
 
 
@@ -81,7 +82,7 @@ class Instruction:
         code = low & 0x1ff
         self.name = OPCODES.get(code, f"{code:03x}")
         self.always = low >> 12 & 0xf == 7 and (self.name != "BRA" or high >> 23 & 0xf == 7)
-        self.bytes = LOADED.get(high >> 9 & 7, 0) if self.name == "LDG" else 0
+        self.bytes = 16 if self.name == "LDGSTS" else LOADED.get(high >> 9 & 7, 0) if self.name == "LDG" else 0
         self.target = None
         if self.name == "BRA":
             far = (high & 0x3ffff) << 32 | low >> 32

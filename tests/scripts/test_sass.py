@@ -135,7 +135,7 @@ class Decoding(unittest.TestCase):
                 for name in sass.FLOAT64:
                     self.assertEqual(8 if name in names else 0, more.get(name, 0), told)
                 proven |= {name for name in names if more.get(name)}
-        self.assertEqual(set(sass.OPCODES.values()) - {"LDG", "BRA", "EXIT", "NOP"}, proven)
+        self.assertEqual(set(sass.OPCODES.values()) - {"LDG", "LDGSTS", "BRA", "EXIT", "NOP"}, proven)
 
     def test_widths_of_loads(self):
         bodies = {f"w{i}": f"ld.global.{text}, [%a];\nst.global.u64 [%a+64], %l1; st.global.v4.u32 [%a+80], {{%r1, %r2, %r3, %r4}};"
@@ -143,6 +143,10 @@ class Decoding(unittest.TestCase):
         for chip, found in self.each(bodies):
             for i, (text, width) in enumerate(WIDTHS):
                 self.assertEqual([width], [one.bytes for one in found[f"w{i}"] if one.name == "LDG"], f"sm_{chip} {text}")
+
+    def test_copies_into_shared_memory(self):
+        for chip, found in self.each({"copy": "cvt.u32.u64 %r1, %a; cp.async.cg.shared.global [%r1], [%a], 16; cp.async.wait_all;"}):
+            self.assertEqual([16], [one.bytes for one in found["copy"] if one.name == "LDGSTS"], f"sm_{chip}")
 
     def test_loops(self):
         for chip, found in self.each({"loop": LOOP}):
