@@ -18,8 +18,9 @@
 #define CR_SEGMENTS_OWNERS CR_AXIS_STATES
 #endif
 
-/* What a chunk costs at most: warps take them as they come, so that long arrays are read one stretch at a time. */
-enum { CHUNK_BYTES = 1 << 17 };
+/* What a chunk costs at most: warps take them as they come, so that long arrays are read one stretch at a time. Of segments that are
+ * long on average larger ones part fewer. */
+enum { CHUNK_BYTES = 1 << 17, LONG_CHUNK_BYTES = 1 << 18, LONG_BYTES = 1 << 16 };
 
 /* What rows of offsets.def are named for; narrow: by float32 (thread/narrow.cuh). */
 enum kind {
@@ -72,7 +73,8 @@ static void lay_out(cr_segments_args *args, const cr_gpu_segments *s, uint32_t m
     args->path = args->n * size + args->count * CR_SEGMENTS_END;
     const uint64_t warps = (uint64_t)multiprocessors * CR_SEGMENTS_BLOCKS * CR_SEGMENTS_WARPS;
     uint64_t each = divide_up(args->path, warps);
-    if (each > CHUNK_BYTES) each = CHUNK_BYTES;
+    const uint64_t most = args->n * size / (args->count + 1) >= LONG_BYTES ? LONG_CHUNK_BYTES : CHUNK_BYTES;
+    if (each > most) each = most;
     if (each < CR_SEGMENTS_LEAST) each = CR_SEGMENTS_LEAST;
     if (each < divide_up(args->path, UINT32_MAX / 2)) each = divide_up(args->path, UINT32_MAX / 2);
     args->per_chunk = each;
