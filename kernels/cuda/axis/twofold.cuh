@@ -14,7 +14,7 @@ CR_DEVICE double cr_power(int exponent) { return __hiloint2double((exponent + 10
 /* The number lies within `off` of high + low; |low| is at most half of high's last bit. */
 struct cr_twofold {
     double high, low, off;
-    /* What one step of two float64s may miss, as a share; each misses less than 2^-102. */
+    /* A step misses less than 2^-101 of its result; STEP bounds that with room. */
     static constexpr double STEP = 0x1p-100;
 
     /* value·2^unit, exactly; |value| is 2^62 at most. */

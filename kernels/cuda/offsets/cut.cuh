@@ -1,6 +1,6 @@
 /* cut: where a chunk of the way through elements and ends begins and ends (offsets.h), by a search among the offsets.
  *
- * Short segments are not parted, since what parts leave has to meet (close.cuh), which takes longer than a short segment's sum.
+ * A cut never parts a short segment, because two parts have to meet (close.cuh), which takes longer than the segment's sum.
  * Offsets may be wrong, or be changed meanwhile: whatever they are, no access leaves the arrays, and of neighbouring chunks the ends of
  * one are followed by those of the next. So every offset is looked at by some chunk.
  * Thread: GPU; a warp together. Owner: none. */
@@ -55,7 +55,7 @@ template <int SIZE> CR_DEVICE cr_segments_chunk cr_segments_cut(const cr_segment
     if (element >= end) element = end;
     else if (element + shift >= TOGETHER) element = (element + shift) / TOGETHER * TOGETHER - shift;
     if (element < begin) element = begin;
-    if (!all && element != begin && end - begin <= args.whole) { /* not parted: the chunk before has it all */
+    if (!all && element != begin && end - begin <= args.whole) { /* the chunk before takes the whole segment */
         begin = element = end;
         low++;
     }

@@ -13,13 +13,14 @@
 #define CR_SEGMENTS_LEAST 6144
 #endif
 
-/* States for segments that cuts part: of long arrays, longer ones are not parted. Tests have fewer. */
+/* Each parted segment has a state. A long array would need more states than there are, so its cuts part only longer segments. Tests have
+ * fewer states. */
 #if !defined(CR_SEGMENTS_OWNERS)
 #define CR_SEGMENTS_OWNERS CR_AXIS_STATES
 #endif
 
-/* What a chunk costs at most: warps take them as they come, so that long arrays are read one stretch at a time. Of segments that are
- * long on average larger ones part fewer. */
+/* A chunk costs so much at most. Warps take chunks as they come, so that the GPU reads a long array one stretch at a time. Where segments
+ * have LONG_BYTES on average, longer chunks part fewer of them. */
 enum { CHUNK_BYTES = 1 << 17, LONG_CHUNK_BYTES = 1 << 18, LONG_BYTES = 1 << 16 };
 
 /* What rows of offsets.def are named for; narrow: by float32 (thread/narrow.cuh). */

@@ -41,7 +41,7 @@ typedef struct cr_segments_args {
     unsigned long long *wrong; /* becomes other than 0 if an offset is wrong */
     uint64_t n, count;         /* elements, segments */
     uint64_t path, per_chunk;  /* what all elements and ends cost; of a chunk */
-    uint64_t whole, per_owner; /* segments of no more elements are not parted; what those cost at least that are */
+    uint64_t whole, per_owner; /* a cut parts only segments of more elements; a parted one costs more than per_owner */
     uint32_t owners;           /* states that parted segments may have */
     uint32_t chunks, blocks, slow_blocks;
     uint32_t odd;                       /* elements lie at any address */
