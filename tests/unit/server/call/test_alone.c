@@ -1,6 +1,7 @@
 /* Uploads that have the loop and the workers to themselves: the loop folds them as they come. Whoever else is there gets the
  * workers' turns as before. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "server/call/call.h"
 #include "tests/unit/check_main.h"
@@ -30,6 +31,16 @@ static void queue_data(client *c, uint32_t stream, size_t from, size_t to) {
         n = to - at < FRAME ? to - at : FRAME;
         queue_frame(c, CR_FRAME_DATA, at + n == NUMBERS * 4 ? CR_FLAG_END : 0, stream, (const char *)data + at, n);
     }
+}
+
+static const cr_upload *first_upload(void) {
+    ck_assert(!cr_list_empty(&calls.filling));
+    return cr_container(calls.filling.next, cr_upload, filling);
+}
+
+/* What the workers were given is folded: who is alone from here on finds them idle. */
+static void let_workers_end(void) {
+    while (!cr_queue_idle(calls.queue, first_upload()->job)) usleep(100);
 }
 
 static void send_all(client *c, size_t most) {
@@ -98,16 +109,22 @@ END_TEST
 /* Two at once: no slab of either may wait, so the workers have both. */
 START_TEST(not_beside_another_upload) {
     client *c = new_client(), *other = new_client();
+    stop_clock(true); /* or its slab is sealed, because it idles */
     queue_call(other, 1, 4 * (uint64_t)NUMBERS);
     queue_data(other, 1, 0, 30000);
     send_all(other, SIZE_MAX);
-    stop_clock(true); /* or its slab is sealed, because it idles */
+    while (cr_list_empty(&calls.filling) || first_upload()->filled < 30000) turn();
     queue_call(c, 1, 4 * (uint64_t)NUMBERS);
     queue_data(c, 1, 0, NUMBERS * 4);
-    finish(c, 1);
+    while (c->answers == 0) {
+        step(c, SIZE_MAX, SIZE_MAX);
+        let_workers_end(); /* or the other's slab is taken, because all are full */
+    }
     ck_assert_uint_eq(c->sum[1], sum);
     ck_assert_uint_eq(by_workers(), NUMBERS * 4);
+    let_workers_end();
     queue_data(other, 1, 30000, NUMBERS * 4); /* alone from here on */
+    step(other, 30000, SIZE_MAX);             /* a go in which it is told that nobody else went */
     finish(other, 1);
     stop_clock(false);
     ck_assert_uint_eq(other->sum[1], sum);
@@ -127,6 +144,7 @@ START_TEST(not_while_others_have_their_goes) {
         const cr_upload *up = cr_container(calls.filling.next, cr_upload, filling);
         if (_i == 1 && calls.filling.next != &calls.filling && up->offered) { /* alone from here on */
             while (up->offered) step(c, 30000, SIZE_MAX);                     /* until that slab is full */
+            let_workers_end();
             finish(c, 1);
             break;
         }
