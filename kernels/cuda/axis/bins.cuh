@@ -78,7 +78,7 @@ template <class PLACE> struct cr_axis_bin_in {
 #pragma unroll
         for (int k = 0; k < Bins::ROWS; k++) {
             double &sum = bins().sum[k][threadIdx.x];
-            over += (long long)__dmul_rn(sum, __hiloint2double((1023 - LOWEST - 16 * k) << 20, 0));
+            over += (long long)__dmul_rn(sum, cr_power(-LOWEST - 16 * k));
             sum = 0;
             value.word[k / 4] |= (uint64_t)(over & 0xffff) << 16 * (k % 4);
             over >>= 16;

@@ -8,6 +8,7 @@
 #include "kernels/core/close.h"
 #include "kernels/cuda/axis/axis.h"
 #include "kernels/cuda/axis/words.cuh"
+#include "kernels/cuda/thread/float.cuh"
 
 CR_DEVICE int cr_bits_in(cr_u128 x) { /* up to the highest one */
     const uint64_t high = (uint64_t)(x >> 64);
@@ -174,7 +175,7 @@ CR_DEVICE bool cr_axis_quick_answer(const ARGS &args, const cr_axis_out &out, ui
             if ((uint64_t)value + (1ull << 53) > 1ull << 54 || args.at.n >> 53 != 0) return false; /* one of them is rounded */
             x = __ddiv_rn(x, __ll2double_rn((int64_t)args.at.n));
         }
-        ((double *)out.to)[output] = __dmul_rn(x, __hiloint2double((unit + 1023) << 20, 0));
+        ((double *)out.to)[output] = __dmul_rn(x, cr_power(unit));
         return true;
     }
     if (out.result == CR_F32 && !mean && unit >= -126 && unit <= 63) {

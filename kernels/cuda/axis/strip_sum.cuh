@@ -57,8 +57,8 @@ template <class E, class NUMBER = typename E::number> struct cr_strip_sum {
             part[1] += __double_as_longlong(s[1]) - __double_as_longlong(cr_anchor(unit - STEP));
         } else {
             double sum = __dadd_rn(s[0], s[1]);
-            if (E::SCALE != 0) sum = __dmul_rn(sum, __hiloint2double((1023 - E::SCALE) << 20, 0));
-            part[0] += __double2ll_rn(__dmul_rn(sum, __hiloint2double((1023 - unit) << 20, 0)));
+            if (E::SCALE != 0) sum = __dmul_rn(sum, cr_power(-E::SCALE));
+            part[0] += __double2ll_rn(__dmul_rn(sum, cr_power(-unit)));
         }
     }
 };

@@ -306,8 +306,8 @@ template <cr_dtype D, bool SQUARED, class OF = typename cr_axis_floats<D>::E> st
     /* part[0]·2^STEP + part[1], rounded once. Where the upper part has 54 bits and more, one more that is set stands for all that lie below. */
     static CR_DEVICE double rounded(const int64_t (&part)[2]) {
         const int64_t high = part[0] + (part[1] >> Sum::STEP), low = part[1] & ((1ll << Sum::STEP) - 1);
-        if ((uint64_t)high + (1ull << 53) <= 1ull << 54) return __dadd_rn(__dmul_rn(__ll2double_rn(high), __hiloint2double((Sum::STEP + 1023) << 20, 0)), __ll2double_rn(low));
-        return __dmul_rn(__ll2double_rn(high * 2 + (low != 0)), __hiloint2double((Sum::STEP - 1 + 1023) << 20, 0));
+        if ((uint64_t)high + (1ull << 53) <= 1ull << 54) return __dadd_rn(__dmul_rn(__ll2double_rn(high), cr_power(Sum::STEP)), __ll2double_rn(low));
+        return __dmul_rn(__ll2double_rn(high * 2 + (low != 0)), cr_power(Sum::STEP - 1));
     }
     /* False: it cannot. */
     CR_DEVICE bool answer_moments(uint64_t output, const int64_t (&part)[2], const int64_t (&square)[Sum::SQUARES], int unit, uint64_t found) {
@@ -329,11 +329,11 @@ template <cr_dtype D, bool SQUARED, class OF = typename cr_axis_floats<D>::E> st
     }
     CR_DEVICE void answer(uint64_t output, const int64_t (&part)[2], int unit, uint64_t found) {
         if (!Sum::WIDE && simple && (found | (uint64_t)part[1]) == 0) { /* as cr_axis_quick_answer has it */
-            simple[output] = __dmul_rn(__ll2double_rn(part[0]), __hiloint2double((unit + 1023) << 20, 0));
+            simple[output] = __dmul_rn(__ll2double_rn(part[0]), cr_power(unit));
             return;
         }
         if (Sum::WIDE && simple && found == 0 && unit >= -800 && unit <= 800) {
-            simple[output] = __dmul_rn(rounded(part), __hiloint2double((unit - Sum::STEP + 1023) << 20, 0));
+            simple[output] = __dmul_rn(rounded(part), cr_power(unit - Sum::STEP));
             return;
         }
         const cr_axis_sum_record<2> r = record(part, unit, found);

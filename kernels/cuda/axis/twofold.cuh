@@ -7,9 +7,7 @@
 #ifndef CURED_KERNELS_CUDA_AXIS_TWOFOLD_CUH
 #define CURED_KERNELS_CUDA_AXIS_TWOFOLD_CUH
 
-#include "kernels/cuda/thread/simt.cuh"
-
-CR_DEVICE double cr_power(int exponent) { return __hiloint2double((exponent + 1023) << 20, 0); } /* 2^exponent, from 2^-1022 to 2^1023 */
+#include "kernels/cuda/thread/float.cuh"
 
 /* The number lies within `off` of high + low; |low| is at most half of high's last bit. */
 struct cr_twofold {

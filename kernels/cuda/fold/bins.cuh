@@ -54,7 +54,7 @@ template <class E, bool ABSOLUTE> struct cr_rows {
     CR_DEVICE static long long take(Shared &shared, int row) {
         const double sum = shared.sum[row][threadIdx.x];
         shared.sum[row][threadIdx.x] = 0;
-        return (long long)__dmul_rn(sum, __hiloint2double((1023 + 149 - bit_of(row)) << 20, 0));
+        return (long long)__dmul_rn(sum, cr_power(149 - bit_of(row)));
     }
 
     /* What a warp's rows hold: as its digits, or to a state's limbs. */

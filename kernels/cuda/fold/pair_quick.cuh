@@ -65,7 +65,7 @@ template <class T> struct cr_quick<T, CR_PAIR_SQDIST, std::enable_if_t<(T::SIZE 
     /* Conversions are slow: the 16-bit types' bits are taken for those of a float64, and what is left of them scaled. */
     CR_DEVICE static double difference(const uint4 &x, const uint4 &y, int e) {
         const double d = __dsub_rn(T::scaled(x, e), T::scaled(y, e));
-        return T::SCALE == 0 ? d : __dmul_rn(d, __hiloint2double((1023 - T::SCALE) << 20, 0));
+        return T::SCALE == 0 ? d : __dmul_rn(d, cr_power(-T::SCALE));
     }
     template <class Sum, int N> CR_DEVICE void put(Sum &sum, const uint4 (&x)[N], const uint4 (&y)[N]) const {
         const double first = sum.anchor(0), second = sum.anchor(1);
@@ -165,14 +165,14 @@ template <class T> struct cr_quick<T, CR_PAIR_DOT, std::enable_if_t<T::SIZE == 2
     template <class Sum, int N> CR_DEVICE void put(Sum &sum, const uint4 (&x)[N], const uint4 (&y)[N]) const {
         typedef typename Sum::Anchors Anchors;
         constexpr int LEVELS = Terms::LEVELS;
-        double anchor[LEVELS];
+        double from[LEVELS];
 #pragma unroll
-        for (int level = 0; level < LEVELS; level++) anchor[level] = Anchors::make(sum.a + SCALE - Terms::STEP * level);
+        for (int level = 0; level < LEVELS; level++) from[level] = Anchors::make(sum.a + SCALE - Terms::STEP * level);
 #pragma unroll
         for (int i = 0; i < N * LANES; i += 2) {
             double s[LEVELS];
 #pragma unroll
-            for (int level = 0; level < LEVELS; level++) s[level] = anchor[level];
+            for (int level = 0; level < LEVELS; level++) s[level] = from[level];
 #pragma unroll
             for (int k = i; k < i + 2; k++) {
                 const uint32_t bits = __float_as_uint(product(x[k / LANES], y[k / LANES], k % LANES));

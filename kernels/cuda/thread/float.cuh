@@ -18,6 +18,9 @@ struct cr_span {
     uint32_t most, least;
 };
 
+/* 2^exponent, from 2^-1022 to 2^1023. */
+CR_DEVICE double cr_power(int exponent) { return __hiloint2double((exponent + 1023) << 20, 0); }
+
 /* What a type offers beside its numbers: glance, a quick look that takes zeros for too small (worst: the largest distance above
  * `low`, in units of half of the field's); look, a careful one; value and lane,
  * elements as float64; strip, takes NaNs and infinities out; scaled, an element times 2^SCALE: of the 16-bit types the same bits further right, denormals and all, where
@@ -204,7 +207,7 @@ template <class E> struct cr_bytes {
         const int upper = (int)(e % 4 == 3 ? word : word << (24 - 8 * (e % 4)));
         return __hiloint2double(upper >> (4 + E::MANTISSA) & (int)(0x80000000u | 0x7fu << (20 - E::MANTISSA)), 0);
     }
-    CR_DEVICE static double lane(const uint4 &v, int e) { return __dmul_rn(scaled(v, e), __hiloint2double((1023 - E::SCALE) << 20, 0)); }
+    CR_DEVICE static double lane(const uint4 &v, int e) { return __dmul_rn(scaled(v, e), cr_power(-E::SCALE)); }
     CR_DEVICE static double value(uint64_t bits) { return lane(make_uint4((uint32_t)bits, 0, 0, 0), 0); }
 };
 struct cr_f8_e4m3 : cr_bytes<cr_f8_e4m3> {
