@@ -251,9 +251,10 @@ typedef struct cr_py_request {
     PyObject *shape, *start;                        /* of a block: the same */
     PyObject *offsets;                              /* of segments: the same */
     PyObject *second;                               /* of pairs: the same */
-    PyObject *keys, *groups;                        /* the same; with keys plan.axis is (groups, rows, columns) */
-    cr_py_client *client;                           /* borrowed; NULL: wherever is best */
-    cr_py_async *async;                             /* borrowed; NULL: the function waits for the answer */
+    PyObject *made;          /* owned: array, made of a list of numbers. NULL: it is the caller's */
+    PyObject *keys, *groups; /* the same; with keys plan.axis is (groups, rows, columns) */
+    cr_py_client *client;    /* borrowed; NULL: wherever is best */
+    cr_py_async *async;      /* borrowed; NULL: the function waits for the answer */
     cured_op ops[CURED_MAX_OPS];
     size_t op_count;
     bool strict;        /* nulls="error" */
@@ -345,6 +346,9 @@ bool cr_py_ddof_give(const cr_py_request *request, PyObject *options);
 
 /* Whether cured/_chunks.py answers for the object. */
 bool cr_py_is_stored(PyObject *array);
+/* Whether it is a range, or a list or a tuple of Python's numbers or of rows of them, by the first. Of nothing it is, too. */
+bool cr_py_is_of_numbers(PyObject *array);
+PyObject *cr_py_of_numbers(PyObject *self, PyObject *array); /* the same for _pairs.py */
 
 /* Containers that stand beside an array in memory (where=, keys=, offsets=, second=): the request has arrays in their place, which `held`
  * owns until release. False with an exception; release is due then, too. */

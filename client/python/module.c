@@ -213,6 +213,7 @@ PyMODINIT_FUNC PyInit__cured(void) {
          "from_linear(array, dtype, ops, maxima=None)\n--\n\nThe Partial of linear forms that were added, and "
          "compared."},
         {"_widened", cr_py_widened, METH_VARARGS, "A list's partials, of one type or several, as one: for _lists.py."},
+        {"_is_of_numbers", cr_py_of_numbers, METH_O, "Whether a list stands for an array: for _pairs.py."},
         {"merge", cr_py_merge, METH_O, "merge($module, parts, /)\n--\n\nMerges partials, in any order: a Partial."},
         {"empty", WITH_KEYWORDS(cr_py_empty),
          "empty($module, shape, dtype='f64')\n--\n\nAn array in memory that the daemon reads without a copy."},

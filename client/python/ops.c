@@ -9,6 +9,22 @@
 #include "kernels/core/float_state.h"
 #include "kernels/core/op.h"
 
+/* A list of numbers is the array that NumPy makes of it; one of arrays goes to _lists.py. */
+static bool take_array(cr_py_request *r, PyObject *array) {
+    r->array = array;
+    r->made = NULL;
+    if (!cr_py_is_of_numbers(array)) return true;
+    r->made = cr_py_helper("cured._adapt", "numbers", array);
+    r->array = r->made;
+    return r->made != NULL;
+}
+
+/* Behind begin() that was true. */
+static void leave(cr_py_request *r) {
+    Py_CLEAR(r->made);
+    cr_py_leave();
+}
+
 /* What a function was called on: the module, a client, or a file. Moves args on behind the array. True: end() must follow. */
 static bool begin(cr_py_request *r, PyObject *self, PyObject *const **args, Py_ssize_t *nargs) {
     r->axis = r->where = r->initial = r->out = NULL;
@@ -20,6 +36,7 @@ static bool begin(cr_py_request *r, PyObject *self, PyObject *const **args, Py_s
     r->takes_fraction = true;
     if (self != NULL && Py_TYPE(self) == cr_py_file_type) {
         r->array = self;
+        r->made = NULL;
         return cr_py_enter();
     }
     if (self != NULL && Py_TYPE(self) == cr_py_client_type) r->client = (cr_py_client *)self;
@@ -28,10 +45,13 @@ static bool begin(cr_py_request *r, PyObject *self, PyObject *const **args, Py_s
         PyErr_SetString(PyExc_TypeError, "an array is missing");
         return false;
     }
-    r->array = (*args)[0];
+    PyObject *const array = (*args)[0];
     ++*args;
     --*nargs;
-    return cr_py_enter();
+    if (!cr_py_enter()) return false;
+    if (take_array(r, array)) return true;
+    cr_py_leave();
+    return false;
 }
 
 /* The arguments of a call behind its array and its ops. */
@@ -152,7 +172,7 @@ static PyObject *end(cr_py_request *r, bool good, const arguments *a) {
     const uint64_t state = cr_float_enter();
     PyObject *answer = good ? run_request(r, a) : NULL;
     cr_float_leave(state);
-    cr_py_leave();
+    leave(r);
     return answer;
 }
 
@@ -184,13 +204,13 @@ static PyObject *run_quantile(PyObject *self, PyObject *const *args, Py_ssize_t 
     r.op_count = 1;
     const bool stored = cr_py_is_stored(r.array);
     if (stored && r.async != NULL) {
-        cr_py_leave();
+        leave(&r);
         return PyErr_Format(PyExc_TypeError,
                             "AsyncClient takes no containers that are read in blocks: cured.Client does");
     }
     if (stored || is_list(&r) || cr_py_order_spreads(args, nargs, kwnames)) {
         PyObject *answer = spread(self, r.array, &a);
-        cr_py_leave();
+        leave(&r);
         return answer;
     }
     return end(&r, cr_py_order_options(&r, args, nargs, kwnames), &behind);

@@ -18,14 +18,33 @@ static bool is_listed(PyObject *given) {
     return PyList_Check(given) || PyTuple_Check(given) || Py_TYPE(given) == &PyRange_Type;
 }
 
+static bool is_sequence(PyObject *object) {
+    return Py_TYPE(object) == &PyList_Type || Py_TYPE(object) == &PyTuple_Type;
+}
+
+bool cr_py_is_of_numbers(PyObject *array) {
+    enum { MOST_AXES = 64 };
+    if (Py_TYPE(array) == &PyRange_Type) return true;
+    if (!is_sequence(array)) return false;
+    for (int depth = 0; depth < MOST_AXES && is_sequence(array); depth++) {
+        if (PySequence_Size(array) == 0) return true;
+        array = Py_TYPE(array) == &PyList_Type ? PyList_GetItem(array, 0) : PyTuple_GetItem(array, 0);
+    }
+    return PyFloat_Check(array) || PyLong_Check(array) || PyComplex_Check(array);
+}
+
+PyObject *cr_py_of_numbers(PyObject *self, PyObject *array) {
+    (void)self;
+    return PyBool_FromLong(cr_py_is_of_numbers(array));
+}
+
 bool cr_py_beside_take(cr_py_request *r, PyObject *held[CR_PY_BESIDE]) {
     static const char *const names[CR_PY_BESIDE] = {"where", "keys", "offsets", "second"};
     PyObject **const given[CR_PY_BESIDE] = {&r->where, &r->keys, &r->offsets, &r->second};
     for (int i = 0; i < CR_PY_BESIDE; i++) held[i] = NULL;
     for (int i = 0; i < CR_PY_BESIDE; i++) {
         if (*given[i] == NULL) continue;
-        const bool is_list =
-            given[i] != &r->second && is_listed(*given[i]); /* which is no array, as the first is none */
+        const bool is_list = is_listed(*given[i]);
         const bool is_file = Py_TYPE(*given[i]) == cr_py_file_type;
         if (!is_list && !is_file && !cr_py_is_stored(*given[i])) continue;
         PyObject *pair = Py_BuildValue("(sO)", names[i], *given[i]);

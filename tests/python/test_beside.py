@@ -123,7 +123,7 @@ class Beside(DaemonTest, Case):
                                    ("keys", [2**64, 0, 0, 0, 0], "dtype object"), ("keys", {0: 1}, "dict: an array is wanted"), ("offsets", [], "there are none"),
                                    ("offsets", [0, 1.5], "integers"), ("offsets", [0, [1]], "the list is no array"), ("keys", [Gone()], r"the list is no array \(it is gone"), ("offsets", [Far()], r"the list is no array \(it is far"),
                                    ("where", [[Gone()]], "the list is no array"), ("where", endless, "the list is no array"), ("where", [1, 0, 1, 1, 0], "a bool array is wanted"),
-                                   ("where", [True, False], "broadcast"), ("where", [True, [False]], "the list is no array"), ("second", [1.0] * 5, "an array is wanted")):
+                                   ("where", [True, False], "broadcast"), ("where", [True, [False]], "the list is no array"), ("second", [1.0, [2]], "the list is no array")):
             op = cured.dot if name == "second" else cured.sum
             with self.subTest((name, given)), self.assertRaisesRegex((TypeError, ValueError), "^%s: .*%s" % (name, words)):
                 op(self.A, **{name: given})

@@ -153,12 +153,12 @@ class Inputs(Case):
         self.assertEqual(4, cured.prod([numpy.ma.masked_array([2, 9], [0, 1]), numpy.array([2])]))
 
     def test_no_arrays(self):
-        """What was a TypeError is the same one."""
-        for wrong, name in (([], "list"), ((), "tuple"), ([1, 2], "list"), ((1.5,), "tuple"), ([numpy.ones(1), 3], "list"), ([[1.0]], "list"),
-                            (["abc"], "list"), ([None], "list"), ([(1, 2), numpy.ones(2)], "list")):
-            for call in (lambda: cured.sum(wrong), lambda: cured.reduce(wrong, "sum,max"), lambda: cured.partial(wrong, "sum"),
-                         lambda: cured.reduce_each(wrong, "sum")):
+        """By the first a list is one of numbers (test_numbers.py) or of arrays. Each of reduce_each is an array."""
+        for wrong, name in (([numpy.ones(1), 3], "list"), (["abc"], "list"), ((None,), "tuple"), ([numpy.ones(2), (1, 2)], "list")):
+            for call in (lambda: cured.sum(wrong), lambda: cured.reduce(wrong, "sum,max"), lambda: cured.partial(wrong, "sum")):
                 self.refused(TypeError, "%s: an array is wanted: .*; numpy.asarray" % name, call)
+        for wrong, name in (([], "list"), ((), "tuple"), ([1, 2], "list"), ((1.5,), "tuple"), ([[1.0]], "list"), ([numpy.ones(1), 3], "list")):
+            self.refused(TypeError, "%s: an array is wanted: .*; numpy.asarray" % name, lambda: cured.reduce_each(wrong, "sum"))
         self.refused(TypeError, "complex128", lambda: cured.sum([numpy.ones(2), numpy.ones(2, complex)]))
 
     def test_refused_options(self):
@@ -397,7 +397,7 @@ class Searches(Case):
                                    (TypeError, "where: a list", lambda: cured.median([a, a], where=a > 0)),
                                    (ValueError, "ddof: none of the ops takes it", lambda: cured.median([a], ddof=1)),
                                    (TypeError, "q is missing", lambda: cured.quantile([a])),
-                                   (TypeError, "numpy.asarray", lambda: cured.quantile([1, 2], 0.5)),
+                                   (TypeError, "numpy.asarray", lambda: cured.quantile([a, 2], 0.5)),
                                    (ValueError, "partial: op median has none", lambda: cured.partial([a], "median"))):
             with self.assertRaisesRegex(error, words):
                 call()

@@ -14,7 +14,7 @@ if not os.path.exists(os.path.join(BIN, "cured-bench")):
     sys.exit(77)
 with tempfile.TemporaryDirectory() as folder:
     report, picture = os.path.join(folder, "c.json"), os.path.join(folder, "c.svg")
-    run = subprocess.run([sys.executable, os.path.join(ROOT, "scripts", "compare"), BIN, "--mib", "1", "--rounds", "1", "--seconds", "0.05",
+    run = subprocess.run([sys.executable, os.path.join(ROOT, "scripts", "compare"), BIN, "--mib", "1", "--rounds", "1", "--seconds", "0.5",
                           "--no-grpc", "--json", report, "--plot", picture], capture_output=True, text=True, check=False,
                          env={k: v for k, v in os.environ.items() if not k.startswith("CURED_")} | {"TMPDIR": folder})
     assert run.returncode == 0, run.stdout + run.stderr

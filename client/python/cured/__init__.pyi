@@ -24,7 +24,7 @@ class _Cuda(Protocol):
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
 Array = Any  # of the buffer protocol, _DLPack, _Cuda, a masked array, a column of pandas, what hands out Arrow's capsules, a container that is
-# read in blocks (docs/ARRAYS.md), a File, or a list of these
+# read in blocks (docs/ARRAYS.md), a File, a list of these, or a list of numbers
 
 class Error(RuntimeError): ...
 

@@ -82,6 +82,40 @@ def is_no_array(kind):
         kind, (list, tuple, set, frozenset, dict, range, str, int, float, complex, type(None)))
 
 
+def fits(number):
+    """Whether a float has the integer's value."""
+    try:
+        return int(float(number)) == number
+    except OverflowError:
+        return False
+
+
+def numbers(given):
+    """The array that a list, a tuple or a range of Python's numbers stands for: NumPy's, of one axis for each depth of lists."""
+    try:
+        from ._beside import listed
+    except ImportError:  # there is no NumPy
+        return _plain(given)
+    return listed(("a", given))
+
+
+def _plain(given):
+    import array
+    kinds = {type(one) for one in given}
+    if kinds == {bool}:
+        return memoryview(bytes(given)).cast("?")
+    if not kinds <= {bool, int, float}:
+        raise TypeError("a: a list of Python's numbers is wanted; one of other things is an array where NumPy is installed")
+    if not kinds or float in kinds:
+        if all(type(one) is float or fits(one) for one in given):
+            return array.array("d", given)
+        raise TypeError("a: an integer stands among floats, and no float has its value")
+    try:
+        return array.array("Q" if max(given) >= 1 << 63 else "q", given)
+    except OverflowError:
+        raise TypeError("a: the list's integers have no type of 64 bits") from None
+
+
 def samples(kind):
     """Arrays of every type, order and layout, by which numpy.c tries whether it knows the fields of `kind`; none if that is not
     numpy.ndarray."""

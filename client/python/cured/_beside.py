@@ -5,7 +5,7 @@ import math
 import numpy
 
 from . import _arrow, _blocks, _cured
-from ._adapt import is_arrow, is_stored
+from ._adapt import fits, is_arrow, is_stored
 from ._bins import no_file, whole
 from ._lists import misses
 
@@ -35,8 +35,32 @@ def _has_masked(given):
     return bool(nested or masked) and any(type(one) in nested and _has_masked(one) or type(one) in masked and misses(one) for one in given)
 
 
+def _leaves(given):
+    for one in given:
+        if isinstance(one, (list, tuple)):
+            yield from _leaves(one)
+        else:
+            yield one
+
+
+def _as_they_are(array, given, name):
+    """The array of a list, of whose integers NumPy rounded none. TypeError where there is no such array."""
+    if array.dtype.kind not in "fcO":
+        return array
+    if array.size and all(isinstance(leaf, int) for leaf in _leaves(given)):
+        if min(_leaves(given)) < 0 or max(_leaves(given)) >= 1 << 64:
+            raise TypeError("%s: the list's integers have no type of 64 bits" % name)
+        return numpy.asarray(given, numpy.uint64)
+    if array.dtype.kind != "O":
+        for leaf in _leaves(given):
+            if isinstance(leaf, (int, numpy.integer)) and not fits(leaf):
+                raise TypeError("%s: the integer %d stands among floats, and no float has its value; numpy.asarray(a) rounds it" % (name, leaf))
+    return array
+
+
 def listed(arguments):
-    """NumPy's array of a list, a tuple or a range of Python's numbers, as NumPy's own functions make one. Of nothing it is of the type that is wanted."""
+    """NumPy's array of a list, a tuple or a range of Python's numbers, as NumPy's own functions make one. What stands beside an array and is of
+    nothing has the type that is wanted."""
     name, given = arguments
     try:
         masked = not isinstance(given, range) and _has_masked(given)  # NumPy forgets the masks
@@ -47,7 +71,9 @@ def listed(arguments):
         raise (TypeError if isinstance(error, TypeError) else ValueError)("%s: the list is no array (%s)" % (name, error)) from None
     if masked:
         raise TypeError("%s: a list has no masked arrays: numpy.ma.stack makes one array of them" % name)
-    return array.astype(bool if name == "where" else numpy.int64) if array.size == 0 and array.dtype == float else array
+    if name in LISTED:
+        return array.astype(bool if name == "where" else numpy.int64) if array.size == 0 and array.dtype == float else array
+    return array if isinstance(given, range) else _as_they_are(array, given, name)
 
 
 def without_lists(options):

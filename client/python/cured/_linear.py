@@ -26,7 +26,7 @@ def linear(a, ops, *, dtype=None, out=None, maxima=None):
     vector goes, which is returned; of a CUDA tensor a CUDA tensor of int64, which the GPU writes in the stream's order. maxima: likewise, for
     an all_reduce with MAX, where an op is an extremum. cured.from_linear finishes what was added up; docs/PARTIALS.md defines the numbers.
     """
-    arrays = list(a) if isinstance(a, (list, tuple)) else [a]
+    arrays = list(a) if isinstance(a, (list, tuple)) and not _cured._is_of_numbers(a) else [a]
     names = names_of(ops)
     if _on_gpu(out):
         if not arrays or not all(map(_on_gpu, arrays)):

@@ -3,7 +3,7 @@
 Arguments are NumPy's, in its order; the others are cured's. Answers are cured's: exact, then rounded once.
 """
 from . import _cured
-from ._adapt import ARRAYS, is_arrow, is_stored
+from ._adapt import ARRAYS, is_arrow, is_stored, numbers
 from ._bins import whole
 from ._lists import _cuda_device, misses
 
@@ -14,6 +14,11 @@ def _kept(*given):
         return given
     from ._arrow import kept
     return tuple(kept(a) if is_arrow(type(a)) else a for a in given)
+
+
+def _array(a):
+    """An array as it is, and of a list of numbers the one that it stands for."""
+    return numbers(a) if _cured._is_of_numbers(a) else a
 
 
 def _once(a, **beside):
@@ -99,7 +104,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False, dtype
     weights: an array of a's type, of its shape or along axis; by key of its rows, too. Weights that add up to 0 give NaN. returned: the weights' sum, too.
     """
     where, offsets, keys = _once(a, where=where, offsets=offsets, keys=keys)
-    a, weights = _kept(a, weights)
+    a, weights = _kept(_array(a), weights)
     shared = {"keepdims": keepdims, "offsets": offsets, "keys": keys, "groups": groups, "drop": drop, "client": client}
     options = {"dtype": dtype, "where": where, "nan": nan, "out": out, "nulls": nulls, "min_count": min_count, **shared}
     if weights is None:
@@ -116,6 +121,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False, dtype
 
 def vecdot(a, b, /, *, axis=-1, **options):
     """dot along an axis, the last one unless it is given. Shapes are broadcast."""
+    a, b = _array(a), _array(b)
     if _shape(a) != _shape(b):
         _refuse_tensors(a, b)
         import numpy

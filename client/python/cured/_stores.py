@@ -120,8 +120,9 @@ _READERS = {"h5py": _h5py, "zarr": _zarr, "netCDF4": _netcdf, "xarray": _xarray,
 def beside(array, shape, what):
     """A function that reads, for a box of an array of `shape`, the part of a second array that broadcasts to it; dtype: that array's."""
     no_file(array, what)
-    if what == "second" and isinstance(array, (list, tuple, range)):  # of NumPy's arrays, too
-        raise TypeError("second: %s: an array is wanted; numpy.asarray(a) makes one" % type(array).__name__)
+    if what == "second" and isinstance(array, (list, tuple, range)):
+        from ._beside import listed
+        array = listed((what, array))
     if package_of(type(array)) is not None:
         store = store_of(array)
         own, dtype, read = store.shape, store.dtype, store.read
