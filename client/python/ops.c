@@ -34,6 +34,11 @@ static bool begin(cr_py_request *r, PyObject *self, PyObject *const **args, Py_s
     r->async = NULL;
     r->keepdims = r->partial = r->single = r->has_first = r->listed = false;
     r->takes_fraction = true;
+    r->op_count = 0; /* so that what a failed call knows of its arguments may be looked at */
+    r->min_count = 0;
+    r->second = NULL;
+    r->has_ddof = false;
+    r->options.parameters = NULL;
     if (self != NULL && Py_TYPE(self) == cr_py_file_type) {
         r->array = self;
         r->made = NULL;
@@ -95,7 +100,7 @@ static PyObject *run_there(cr_py_request *r, const char *file, const char *funct
         good = PyDict_SetItem(options, PyTuple_GetItem(a->names, i), a->values[a->count + i]) == 0;
     if (good && r->second != NULL) good = PyDict_SetItemString(options, "second", r->second) == 0;
     if (good && r->has_ddof) good = cr_py_ddof_give(r, options);
-    if (good && cr_op_takes_share((cr_op)r->ops[0])) good = give_shares(r, options);
+    if (good && r->options.parameters != NULL) good = give_shares(r, options);
     if (good)
         all = Py_BuildValue("(sOOOO)", what, r->array, names, r->client != NULL ? (PyObject *)r->client : Py_None,
                             options);
@@ -134,10 +139,11 @@ static bool has_hollow_rows(PyObject *array) {
 
 /* An array in memory, or a file. */
 static PyObject *run_here(cr_py_request *r) {
-    PyObject *held[CR_PY_BESIDE], *answer = NULL;
+    PyObject *held[CR_PY_BESIDE], *answer = NULL, *const second = r->second;
     if (cr_py_beside_take(r, held)) /* a call that goes on holds what it reads */
         answer = r->async != NULL ? cr_py_async_start(r->async, r) : cr_py_request_run(r);
     cr_py_beside_release(held);
+    r->second = second; /* the caller's again, for run_complex() */
     return answer;
 }
 
@@ -167,10 +173,42 @@ static PyObject *run_request(cr_py_request *r, const arguments *a) {
     return run_here(r);
 }
 
+/* Whether the exception may come of the type of the array, which libraries of tensors refuse in several ways, or of that of dtype=. An array
+ * whose attributes call cured again is not asked for its type once more: each call would double the calls. */
+static bool may_be_complex(const cr_py_request *r, bool good, const arguments *a) {
+    const bool of_type = PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_BufferError) ||
+                         PyErr_ExceptionMatches(PyExc_RuntimeError);
+    return of_type && !PyErr_ExceptionMatches(PyExc_RecursionError) && r->op_count != 0 && a->count <= 1 &&
+           (r->min_count == 0 || !good); /* or else run_counted() has called again */
+}
+
+/* What was refused is _complex.py's where the array is of complex numbers. Where it is not, or is one that an AsyncClient does not take, the
+ * exception stays. */
+static PyObject *run_complex(cr_py_request *r, bool good, const arguments *a) {
+    PyObject *type, *value, *trace, *answer = NULL;
+    if (!may_be_complex(r, good, a)) return NULL;
+    PyErr_Fetch(&type, &value, &trace);
+    const bool apart = r->async != NULL && (is_list(r) || cr_py_is_stored(r->array));
+    PyObject *found = apart ? NULL : cr_py_helper("cured._adapt", "has_complex", r->array);
+    if (found != Py_True) {
+        PyErr_Clear();
+        PyErr_Restore(type, value, trace);
+    } else {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+        r->has_ddof = false; /* it takes the arguments as they are, because not all have been looked at */
+        answer = run_there(r, "cured._complex", r->async != NULL ? "later" : "answer", a);
+    }
+    Py_XDECREF(found);
+    return answer;
+}
+
 /* Of a good request the answer. What Python's files compute of floats counts too, such as casts to the type of out=. */
 static PyObject *end(cr_py_request *r, bool good, const arguments *a) {
     const uint64_t state = cr_float_enter();
     PyObject *answer = good ? run_request(r, a) : NULL;
+    if (answer == NULL) answer = run_complex(r, good, a);
     cr_float_leave(state);
     leave(r);
     return answer;
@@ -219,13 +257,15 @@ static PyObject *run_quantile(PyObject *self, PyObject *const *args, Py_ssize_t 
 /* Of an op of two arrays the second, which comes first, and the options. */
 static bool take_pair(cr_py_request *r, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const bool leads = nargs > 0;
-    if (!cr_py_request_options(r, args + leads, nargs - leads, kwnames)) return false;
-    const char *why = is_list(r)                    ? "a list of arrays has no pairs: ask for each of them"
-                      : leads && r->second != NULL  ? "the second array is given twice"
-                      : !leads && r->second == NULL ? "it is of two arrays, and the second is missing"
-                                                    : NULL;
-    if (why != NULL) PyErr_Format(PyExc_TypeError, "%s: %s", cured_op_name(r->ops[0]), why);
+    const bool good = cr_py_request_options(r, args + leads, nargs - leads, kwnames),
+               twice = leads && r->second != NULL;
     if (leads) r->second = args[0];
+    if (!good) return false;
+    const char *why = is_list(r)          ? "a list of arrays has no pairs: ask for each of them"
+                      : twice             ? "the second array is given twice"
+                      : r->second == NULL ? "it is of two arrays, and the second is missing"
+                                          : NULL;
+    if (why != NULL) PyErr_Format(PyExc_TypeError, "%s: %s", cured_op_name(r->ops[0]), why);
     return why == NULL;
 }
 

@@ -231,7 +231,7 @@ bool cr_py_request_ops(cr_py_request *r, PyObject *ops) {
     if (!good) PyErr_Format(PyExc_ValueError, "ops: %zd of them, must be 1 to %d", n, CURED_MAX_OPS);
     for (Py_ssize_t i = 0; i < n && good; i++) good = take_op(PyList_GetItem(items, i), &r->ops[i]);
     Py_DECREF(items);
-    r->op_count = (size_t)n;
+    r->op_count = good ? (size_t)n : 0;
     return good;
 }
 

@@ -23,6 +23,7 @@ except ImportError as error:
     sys.exit(77)
 from support import OPS, ROOT, WHOLE, Case, cured, numpy  # noqa: E402
 
+import cured.dask  # noqa: E402
 import cured.xarray  # noqa: E402
 from cured import _blocks  # noqa: E402
 
@@ -519,7 +520,6 @@ class Libraries(Small):
         f["text"] = ["a", "b"]
         f["pairs"] = numpy.zeros(3, [("a", "i4"), ("b", "f4")])
         f["null"] = h5py.Empty("f4")
-        f["complex"] = numpy.ones(3, "c16")
         d = self.netcdf(self.floats())
         d.group().createDimension("words", 2)
         words = d.group().createVariable("words", str, ("words",))
@@ -527,7 +527,7 @@ class Libraries(Small):
         frame = xarray.Dataset({"x": ("t", [1.0])})
         times = xarray.DataArray(numpy.array(["2020-01-01"], "M8[ns]"), dims="t")
         cases = ((f, "file\\['name'\\]"), (f["g"], "no array: name one"), (f["text"], "not reduced"), (f["pairs"], "fields one by one"),
-                 (f["null"], "no shape"), (f["complex"], "a.real and a.imag"), (d.group(), "dataset\\['name'\\]"), (words, "text is no"),
+                 (f["null"], "no shape"), (d.group(), "dataset\\['name'\\]"), (words, "text is no"),
                  (frame, "dataset\\['name'\\]"), (times, "count of units"), (zarr.group(), "group\\['name'\\]"))
         for x, words in cases:
             for ask in (cured.sum, cured.median, lambda x: cured.quantile(x, 0.5), lambda x: cured.partial(x, "sum")):
@@ -584,6 +584,87 @@ class Libraries(Small):
         self.assert_same(cured.argmin(a), cured.argmin(x))
         self.assert_same(cured.argmin(a), cured.argmin(x.variable))
         self.assert_same(cured.sum(a), cured.sum(xarray.DataArray(a)))
+
+
+class Complex(Small):
+    """Complex numbers in containers, of which each part is read as a container of its own."""
+    OPS = ("sum", "mean", "sumsq", "norm2", "var", "std", "count", "count_nonzero", "count_nan", "count_inf", "any", "all")
+
+    def numbers(self, dtype="c16"):
+        a = numpy.empty((7, 5, 4), dtype)
+        a.real, a.imag = self.floats(a.shape), self.floats(a.shape)
+        return a
+
+    def containers(self, a):
+        for make in (self.h5, self.zarr, self.dask):
+            yield make.__name__, make(a, (3, 5, 4)[:a.ndim])
+        yield "xarray", xarray.DataArray(a)
+        yield "xarray on dask", xarray.DataArray(self.dask(a))
+
+    def same(self, wanted, got, what):
+        for op in wanted:
+            self.assertEqual(numpy.asarray(wanted[op]).tobytes(), numpy.asarray(got[op]).tobytes(), (op, what))
+            self.assertEqual(numpy.shape(wanted[op]), numpy.shape(got[op]), (op, what))
+
+    def test_every_op_and_placement(self):
+        for dtype in ("c16", ">c8"):
+            a = self.numbers(dtype)
+            keep = self.random.random(a.shape) < 0.6
+            placements = [{}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, 2)}, {"axis": (0, 1, 2), "keepdims": True},
+                          {"keys": self.random.integers(0, 3, 7), "groups": 4}]
+            for (name, x), options, masked, nan in itertools.product(self.containers(a), placements, (False, True), ("propagate", "skip")):
+                more = dict(options, nan=nan, **({"where": keep} if masked else {}))
+                self.same(cured.reduce(a, self.OPS, **more), cured.reduce(x, self.OPS, **more), (name, dtype, options, masked, nan))
+        for name, x in self.containers(a[0, 0]):
+            self.same(cured.reduce(a[0, 0], self.OPS, offsets=[0, 2, 4]), cured.reduce(x, self.OPS, offsets=[0, 2, 4]), name)
+
+    def test_what_stands_beside(self):
+        a, b = self.numbers(), self.numbers()
+        keep = self.random.random(a.shape) < 0.6
+        for (name, x), (other, y) in itertools.product(self.containers(a), self.containers(b)):
+            for op in ("dot", "sqdist"):
+                one = getattr(cured, op)
+                self.same({op: one(a, b, axis=1, where=keep)}, {op: one(x, y, axis=1, where=self.h5(keep, (3, 5, 4)))}, (name, other))
+                self.same({op: one(a, b)}, {op: one(a, y)}, (name, other))
+            self.same({"var": cured.var(a, axis=0, where=keep)}, {"var": cured.var(x, axis=0, where=self.zarr(keep))}, name)
+            for option in ("where", "keys"):
+                given = keep if option == "where" else numpy.arange(7) % 3
+                self.same(cured.reduce(a, self.OPS, **{option: given}), cured.reduce(x, self.OPS, **{option: self.zarr(given)}), (name, option))
+
+    def test_lists_clients_and_digests(self):
+        a = self.numbers()
+        with cured.Client("embedded:") as client:
+            for name, x in self.containers(a):
+                self.same(cured.reduce([a, a], self.OPS), cured.reduce([x, a], self.OPS), name)
+                self.same(cured.reduce(a, self.OPS), client.reduce(x, self.OPS), name)
+                self.assertEqual(cured.digest(a), cured.digest(x), name)
+                out = numpy.zeros(5, "c8")
+                self.assertIs(out, cured.sum(x, axis=(0, 2), out=out))
+                self.assertEqual(cured.sum(a, axis=(0, 2), dtype="complex64").tobytes(), out.tobytes())
+
+    def test_of_xarray(self):
+        a = self.numbers()
+        x = xarray.DataArray(a, dims=("time", "lat", "lon"))
+        self.same({op: cured.reduce(a, self.OPS, 0, nan="skip")[op] for op in self.OPS}, x.cured.reduce(self.OPS, "time", skipna=True), "skipna")
+        self.assertEqual(("lat", "lon"), x.cured.std("time").dims)
+        with self.assertRaisesRegex(TypeError, "cured.reduce"):
+            x.chunk(3).cured.sum("time")
+
+    def test_what_is_refused(self):
+        a = self.numbers()
+        for name, x in self.containers(a):
+            for words, ask in (("no order", lambda: cured.min(x)), ("no order", lambda: cured.median(x)), ("a.real and a.imag", lambda: cured.quantile(x, [0.5])),
+                               ("a partial has no complex", lambda: cured.partial(x, "sum")), ("rounds each", lambda: cured.prod(x))):
+                with self.assertRaisesRegex(TypeError, words):
+                    ask()
+        for ask in (lambda x: cured.dask.reduce(x, "sum"), lambda x: cured.dask.reduce(x, "norm2", axis=0), lambda x: cured.dask.quantile(x, 0.5)):
+            with self.assertRaisesRegex(TypeError, r"x.real and x.imag .*cured.reduce\(x, ops\)"):
+                ask(self.dask(a))
+        large = self.zarr(numpy.zeros((300, 300), "c16"), (100, 100))
+        self.assertEqual(0.0, cured.std(large))
+        for op, ask in (("var", lambda: cured.var(large, axis=0)), ("second", lambda: cured.dot(large, large)), ("offsets", lambda: cured.norm2(self.zarr(numpy.zeros(90000, "c16"), (1000,)), offsets=[0, 2]))):
+            with self.assertRaisesRegex(ValueError, r"%s: the container of complex numbers has 1440000 bytes, and 1048576 are read at most: pass numpy.asarray" % op):
+                ask()
 
 
 class Accessor(Small):

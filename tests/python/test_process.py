@@ -220,11 +220,13 @@ def everything():
     cured.sum(e), cured.sum(e[1:]), cured.sum(e.T, axis=1)
     f = cured.file(__file__, dtype="u8")
     f.sum(), f.shape
+    z = a[:2, :3].astype("c8")
+    cured.sum(z), cured.reduce(z, "mean,norm2,any", axis=0), cured.std(z[0]), cured.dot(z, z), cured.sumsq(z[0], offsets=[0, 2])
     c = cured.Client("embedded:")
-    c.sum(a), c.sum(a.T[1:])
+    c.sum(a), c.sum(a.T[1:]), c.sum(z)
     c.close()
-    for number, bad in enumerate((lambda: cured.sum([1]), lambda: cured.sum(a, axis=7), lambda: cured.min(b""), lambda: cured.sum(a, nan="x"),
-                lambda: cured.sum(a.astype("c8")), lambda: cured.reduce(a, ["x"]), lambda: cured.sum(a, depth=3),
+    for number, bad in enumerate((lambda: cured.sum({1}), lambda: cured.sum(a, axis=7), lambda: cured.min(b""), lambda: cured.sum(a, nan="x"),
+                lambda: cured.min(a.astype("c8")), lambda: cured.reduce(a, ["x"]), lambda: cured.sum(a, depth=3),
                 lambda: cured.sum(Tensor(bytes(8), 5, 64, (1,))), lambda: cured.sum(numpy.full((2, 2), 2**63 - 1), axis=0),
                 lambda: cured.prod(numpy.full(3, 2**62)), lambda: cured.sum(a, where=numpy.ones(3)), lambda: cured.Partial(b"x"),
                 lambda: cured.merge([p, p]), lambda: p.finish("prod"), lambda: cured.empty(-1), lambda: cured.file("/none"),

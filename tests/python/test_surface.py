@@ -223,8 +223,9 @@ class ArrayApi(Case):
         self.assertEqual("float32", xp.prod(numpy.arange(1, 4), dtype=numpy.float32).dtype.name)
 
     def test_what_is_refused(self):
-        for words, ask in (("floating-point", lambda: xp.mean(numpy.arange(3))), ("complex128", lambda: xp.sum(numpy.ones(2, complex))),
-                           ("does not fit int8", lambda: xp.sum(numpy.full(9, 100), dtype=numpy.int8)), ("floats are not", lambda: xp.sum(numpy.ones(2), dtype=numpy.int64)),
+        for words, ask in (("floating-point", lambda: xp.mean(numpy.arange(3))), ("complex numbers", lambda: xp.prod(numpy.ones(2, complex))), ("floating-point", lambda: xp.var(numpy.ones(2, complex))),
+                           ("does not fit int8", lambda: xp.sum(numpy.full(9, 100), dtype=numpy.int8)), ("float64 are not", lambda: xp.sum(numpy.ones(2), dtype=numpy.int64)),
+                           ("complex64 are not", lambda: xp.sum(numpy.ones(2, "c8"), dtype=numpy.float64)), ("float64 are not", lambda: xp.sum(numpy.ones(2), dtype=numpy.complex64)),
                            ("positional", lambda: xp.sum(numpy.ones(2), 0)), ("positional-only|argument", lambda: xp.sum(x=numpy.ones(2)))):
             with self.assertRaisesRegex((TypeError, OverflowError), words):
                 ask()

@@ -372,6 +372,28 @@ class Norms(Case):
                     call(negated.resolve_neg())
             self.assertEqual(float(view.sum()), cured.sum(view.resolve_neg()))
 
+    def test_complex_numbers(self):
+        """Of every layout that of the same numbers in NumPy's array."""
+        ops = ("sum", "mean", "sumsq", "norm2", "var", "std", "count", "count_nonzero", "count_nan", "any", "all", "digest")
+        for dtype in (torch.complex64, torch.complex128):
+            t = torch.randn(6, 5, dtype=dtype)
+            a = t.numpy()
+            for x, y in ((t, a), (t.mT, a.T), (t.conj(), a.conj()), (t.conj().mT[::2], a.conj().T[::2]), (t.clone().requires_grad_(), a), (t[:, 1], a[:, 1]),
+                         (t[0, 0], a[0, 0]), (t[:0], a[:0])):
+                self.assertEqual(repr(cured.reduce(y, ops)), repr(cured.reduce(x, ops)))
+                self.assertEqual(numpy.asarray(cured.sum(y, axis=-1 if x.ndim else None)).tobytes(), numpy.asarray(cured.sum(x, axis=-1 if x.ndim else None)).tobytes())
+            self.assertEqual(cured.sum(a, where=a.real > 0), cured.sum(t, where=t.real > 0))
+            self.assertEqual(cured.norm2([a, a]), cured.norm2([t, t.conj()]))
+            self.assertEqual(cured.vecdot(a, a[0]).tobytes(), cured.vecdot(t, t[0]).tobytes())
+            self.assertEqual(cured.torch.digest(t), cured.digest(t))
+            out = torch.zeros(5, dtype=torch.complex64)
+            self.assertIs(out, cured.sum(t, axis=0, out=out))
+            self.assertEqual(cured.sum(a, axis=0, dtype="complex64").tobytes(), out.numpy().tobytes())
+            self.assertEqual(cured.sum(a, dtype="complex64"), cured.sum(t, dtype=torch.complex64))
+        for words, call in (("no order", lambda: cured.max(t)), ("a partial has no", lambda: cured.partial(t, "sum")), ("not reduced", lambda: cured.sum(torch.zeros(2, dtype=torch.complex32)))):
+            with self.assertRaisesRegex(TypeError, words):
+                call()
+
     def test_gaps(self):
         """What is copied before a GPU is asked: a tensor with gaps or repeats, and no tensor that is in another order alone."""
         a = torch.arange(120.0).reshape(2, 3, 4, 5)

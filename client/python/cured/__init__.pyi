@@ -13,7 +13,7 @@ Nulls = Literal["skip", "error"]
 Method = Literal["linear", "lower", "higher", "nearest", "midpoint"]
 Ops = str | Iterable[str]
 Axis = int | tuple[int, ...] | None
-Dtype = Any  # "f32", "float32", "<f4", numpy.float32, numpy.dtype, float, int, torch.float32
+Dtype = Any  # "f32", "float32", "<f4", numpy.float32, numpy.dtype, float, int, torch.float32; of complex arrays "complex64", complex, …, too
 
 class _DLPack(Protocol):
     def __dlpack__(self, *, stream: int | None = ...) -> Any: ...

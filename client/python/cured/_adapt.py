@@ -12,7 +12,9 @@ ARRAYS = "an array is wanted: of NumPy, array.array, a memoryview, bytes, or a t
 
 
 def package_of(kind):
-    """Of containers (_stores.py) the package of PACKAGES that a type, or one that it stands on, is from, or "arrow"; None: it is of another."""
+    """Of containers (_stores.py) the package of PACKAGES that a type, or one that it stands on, is from, "arrow" or "complex"; None: it is of another."""
+    if kind.__module__ == "cured._complex":
+        return "complex"
     for base in kind.__mro__:
         package = base.__module__.partition(".")[0]
         if package in PACKAGES:
@@ -193,7 +195,8 @@ def arrow(a):
 
 
 ADVICE = {
-    "c": "a complex array has no order and no exact norm here: reduce a.real and a.imag",
+    "c": "reduce a.real and a.imag",
+    "G": "a.astype('complex128') rounds its parts to a type that is reduced",
     "g": "a.astype('float64') rounds it to a type that is reduced",
     "O": "make it a plain type: a.astype('float64')",
     "V": "reduce its fields one by one: a['name']",
@@ -236,7 +239,7 @@ def checked(values, dtype, a=None):
         raise TypeError("dtype %s is not reduced: a.astype('int64') is its count of nanoseconds since 1970 in UTC; a.dropna() first, where NaT "
                         "is among them" % (dtype,))
     if kind in ADVICE:
-        raise TypeError("dtype %s is not reduced: %s" % (dtype, ADVICE[kind]))
+        raise TypeError("dtype %s is not reduced: %s" % (dtype, ADVICE["G" if kind == "c" and values.dtype.itemsize > 16 else kind]))
     return values
 
 
@@ -257,6 +260,8 @@ def refused(a):
     kind = getattr(dtype, "kind", "")
     if kind == "f" and getattr(dtype, "itemsize", 0) > 8:
         kind = "g"
+    if kind == "c" and getattr(dtype, "itemsize", 0) > 16:
+        kind = "G"
     if kind == "V" and getattr(dtype, "fields", None) is None:
         kind = ""
     if kind and kind in "biuf":  # a type that is reduced, of an object that has no memory to read
@@ -276,6 +281,23 @@ def dtype_name(given):
         return given.str
     name = given.__name__ if isinstance(given, type) else getattr(given, "name", None) or str(given)
     return name.rpartition(".")[2]
+
+
+def is_complex(a):
+    """Whether the elements are complex numbers that _complex.py answers for."""
+    dtype = getattr(a, "dtype", None)
+    if dtype is not None:
+        name = getattr(dtype, "name", None) or str(dtype)
+        return isinstance(name, str) and name.rpartition(".")[2] in ("complex64", "complex128")
+    try:
+        return memoryview(a).format.lstrip("@=<>!") in ("Zf", "Zd")
+    except (TypeError, ValueError, BufferError):
+        return False
+
+
+def has_complex(a):
+    """For the extension: the same, of an array or one in a list."""
+    return any(map(is_complex, a)) if isinstance(a, (list, tuple)) else is_complex(a)
 
 
 class _AxisError(ValueError, IndexError):

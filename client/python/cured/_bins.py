@@ -87,6 +87,8 @@ def histogram(a, bins=10, range=None, weights=None):
     are, integers too. With weights the exact sum of those of each bin, rounded once, in place of counts."""
     import numpy
     a, weights = _present(a, weights, "a")
+    if a.dtype.kind == "c":
+        raise TypeError("a: complex numbers have no order: pass a.real, a.imag, or numpy.abs(a)")
     edges = numpy.histogram_bin_edges(a, bins, range)
     if numpy.ndim(bins) == 0 and not (edges[1:] > edges[:-1]).all():  # elements would be in none of them
         raise ValueError("bins: %d of one width are too many: from %r to %r some edges are the same" % (len(edges) - 1, edges[0], edges[-1]))

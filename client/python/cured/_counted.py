@@ -34,11 +34,11 @@ def checked(op, answer, count, least):
     few = numpy.asarray(count) < least
     if op.startswith("count") or isinstance(answer, Exception) or not few.any():
         return answer
-    if getattr(getattr(answer, "dtype", None), "kind", "") == "f":
-        answer[few] = numpy.nan
+    if getattr(getattr(answer, "dtype", None), "kind", "") in ("f", "c"):
+        answer[few] = numpy.nan if answer.dtype.kind == "f" else complex("nan+nanj")
         return answer
-    if isinstance(answer, float):
-        return float("nan")
+    if isinstance(answer, (float, complex)):
+        return type(answer)("nan" if isinstance(answer, float) else "nan+nanj")
     return ValueError("%s: %d elements count, fewer than min_count, %d" % (op, numpy.asarray(count)[few].ravel()[0], least))
 
 

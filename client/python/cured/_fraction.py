@@ -87,8 +87,16 @@ def _one(array, op, where, ddof, options, client):
 
 def of_partial(part, op, ddof, options):
     """The op's answer from the state of all elements."""
-    exact = _variance(part, Fraction(ddof), options.get("nan") == "skip")
-    return math.nan if exact is None else _rounded(exact.numerator, exact.denominator, options["dtype"], op == "std")
+    return of_partials([part], op, ddof, options["dtype"], options.get("nan") == "skip")
+
+
+def of_partials(parts, op, ddof, dtype, skips=False):
+    """The same of the sum of the variances of both parts of complex numbers."""
+    exact = [_variance(part, Fraction(ddof), skips) for part in parts]
+    if None in exact:
+        return math.nan
+    exact = sum(exact)
+    return _rounded(exact.numerator, exact.denominator, dtype, op == "std")
 
 
 def _of_container(array, op, axes, keepdims, where, ddof, options, client):
@@ -167,7 +175,7 @@ def answer(arguments):
         answers.update(_cured.reduce(array, asked, axis, keepdims=bool(keepdims), client=client, **shared, **options)._answers)
     if options.get("dtype") is None:
         options["dtype"] = _type_of_out(out) if what == "" and out is not None else "f64"
-    options["dtype"] = _name(options["dtype"])
+    options["dtype"] = type_name(options["dtype"])
     # What is wrong with the options is said by an array of one element.
     _cured.var(numpy.zeros(1), **options)
     for op in mine:
@@ -189,7 +197,7 @@ def answer(arguments):
     return store((made, out, what == "", names))
 
 
-def _name(dtype):
+def type_name(dtype):
     name = dtype if dtype in FORMATS else {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16"}.get(
         str(dtype if isinstance(dtype, str) else getattr(dtype, "name", getattr(dtype, "__name__", dtype))).rpartition(".")[2])
     name = "f64" if dtype is float else name

@@ -68,12 +68,12 @@ def listed(out, single, names):
 
 
 def default_type(arguments):
-    """The type of the one op's answers, where dtype= does not say it: as in NumPy, that of out, if it is a float's."""
+    """The type of the one op's answers, where dtype= does not say it: as in NumPy, that of out, if it is a float's, or of its parts."""
     out, = listed(arguments, True, ("",))
     if on_gpu(out) or is_unknown(out):
         return type_name(out) if _is_float(type_name(out)) else None
     dtype = view(out).dtype
-    return dtype.name if dtype.kind == "f" and dtype.isnative else None
+    return numpy.empty(0, dtype).real.dtype.name if dtype.kind in "fc" and dtype.isnative else None
 
 
 def places(arguments):

@@ -3,7 +3,7 @@
 Arguments are NumPy's, in its order; the others are cured's. Answers are cured's: exact, then rounded once.
 """
 from . import _cured
-from ._adapt import ARRAYS, is_arrow, is_stored, numbers
+from ._adapt import ARRAYS, is_arrow, is_complex, is_stored, numbers
 from ._bins import whole
 from ._lists import _cuda_device, misses
 
@@ -51,7 +51,7 @@ def _as_weights(a, weights):
     import numpy
     _shape(a)  # raises where a is no array
     given = numpy.asarray(weights)
-    array = given.astype(a.dtype)
+    array = given.astype(numpy.empty(0, a.dtype).real.dtype if is_complex(a) else a.dtype)
     if not (array == given).all():
         raise TypeError("weights: %s does not hold them all: convert the array or the weights" % a.dtype)
     return array
@@ -120,11 +120,14 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False, dtype
 
 
 def vecdot(a, b, /, *, axis=-1, **options):
-    """dot along an axis, the last one unless it is given. Shapes are broadcast."""
+    """dot along an axis, the last one unless it is given. Shapes are broadcast. Complex numbers of a are conjugated."""
     a, b = _array(a), _array(b)
     if _shape(a) != _shape(b):
         _refuse_tensors(a, b)
         import numpy
         shape = numpy.broadcast_shapes(_shape(a), _shape(b))
         a, b = _broadcast(a, shape), _broadcast(b, shape)
+    if is_complex(a):
+        import numpy
+        a = numpy.conj(whole(a, "a")[0]) if not misses(a) else _broadcast(a, _shape(a)).conj()
     return _cured.dot(a, b, axis, **options)

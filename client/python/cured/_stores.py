@@ -26,7 +26,7 @@ class Store:
 
     def __init__(self, shape, dtype, chunks, masked, read):
         dtype = dtype if isinstance(dtype, numpy.dtype) else numpy.dtype(dtype)
-        self.shape, self.dtype, self.chunks = tuple(map(int, shape)), check_dtype(numpy.empty(0, dtype), dtype).dtype, chunks
+        self.shape, self.dtype, self.chunks = tuple(map(int, shape)), dtype, chunks
         self.ndim, self.masked, self.read = len(self.shape), masked, read
 
     def boxes(self, **how):
@@ -34,8 +34,15 @@ class Store:
         return boxes(self.shape, extents(self.shape, self.chunks, self.dtype.itemsize, **how))
 
 
-def store_of(container):
+def any_store_of(container):
+    """Of a type that is reduced, or not."""
     return _READERS[package_of(type(container))](container)
+
+
+def store_of(container):
+    store = any_store_of(container)
+    check_dtype(numpy.empty(0, store.dtype), store.dtype)
+    return store
 
 
 def type_name(container):
@@ -114,7 +121,8 @@ def dask_array(container):
     return container if package == "dask" and hasattr(container, "chunksize") else None
 
 
-_READERS = {"h5py": _h5py, "zarr": _zarr, "netCDF4": _netcdf, "xarray": _xarray, "dask": _dask, "arrow": _arrow.store_of}
+_READERS = {"h5py": _h5py, "zarr": _zarr, "netCDF4": _netcdf, "xarray": _xarray, "dask": _dask, "arrow": _arrow.store_of,
+            "complex": lambda part: part.store}
 
 
 def beside(array, shape, what):

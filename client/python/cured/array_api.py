@@ -2,7 +2,7 @@
 
 Arguments and the types of answers are the standard's (version 2024.12): floats stay of their type, sums of integers have 64 bits, and every
 answer is an array of the library of x. A sum or a product of integers that does not fit its type raises OverflowError, where the
-standard leaves open what happens. Complex numbers are refused. See docs/PYTHON.md.
+standard leaves open what happens. Products of complex numbers are refused. See docs/PYTHON.md.
 """
 import sys
 
@@ -11,7 +11,7 @@ import numpy
 from . import _cured
 
 __all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "std", "sum", "var"]
-NAMES = {"bool": "bool", "float16": "f16", "float32": "f32", "float64": "f64", **{
+NAMES = {"bool": "bool", "float16": "f16", "float32": "f32", "float64": "f64", "complex64": "complex64", "complex128": "complex128", **{
     kind + "int" + str(bits): letter + str(bits) for kind, letter in (("", "i"), ("u", "u")) for bits in (8, 16, 32, 64)}}
 
 
@@ -30,9 +30,8 @@ def _elements(x):
 
 def _array(x, answer, name):
     """The answer as an array of x's library and of a type."""
-    kind = {"f": "float", "i": "int", "u": "uint", "b": "bool"}[name[0]]
     array = numpy.asarray(answer)
-    wanted = numpy.dtype(kind if name == "bool" else kind + name[1:])
+    wanted = numpy.dtype(name if name[0] in "bc" else {"f": "float", "i": "int", "u": "uint"}[name[0]] + name[1:])
     if wanted.kind in "iu":
         limits = numpy.iinfo(wanted)
         if array.size and not (limits.min <= int(array.min()) and int(array.max()) <= limits.max):
@@ -49,19 +48,19 @@ def _array(x, answer, name):
 def _of_type(x, op, axis, dtype, keepdims):
     """Of sum and prod."""
     own = _elements(x)
-    given = own if dtype is None and own[0] == "f" else "u64" if dtype is None and own[0] == "u" else "i64" if dtype is None else _name(dtype)
+    given = own if dtype is None and own[0] in "fc" else "u64" if dtype is None and own[0] == "u" else "i64" if dtype is None else _name(dtype)
     if given is None:
         raise TypeError("dtype: %s is not one of the types of answers" % (dtype,))
-    if own[0] == "f" and given[0] != "f":
-        raise TypeError("dtype: floats are not added up as %s" % (dtype,))
-    options = {"dtype": given} if given[0] == "f" else {}
+    if given[0] != own[0] and (own[0] in "fc" or given[0] == "c"):
+        raise TypeError("dtype: elements of %s are not added up as %s" % (x.dtype, dtype))
+    options = {"dtype": given} if given[0] in "fc" else {}
     return _array(x, getattr(_cured, op)(x, axis, keepdims=keepdims, **options), given)
 
 
 def _of_float(x, op, axis, keepdims, **options):
     """Of mean, var and std."""
     own = _elements(x)
-    if own[0] != "f":
+    if own[0] != "f" and (op, own[0]) != ("mean", "c"):
         raise TypeError("x: a floating-point type is wanted, not %s" % (x.dtype,))
     return _array(x, getattr(_cured, op)(x, axis, keepdims=keepdims, dtype=own, **options), own)
 

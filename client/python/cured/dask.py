@@ -371,6 +371,8 @@ def _checked(x, where, split_every):
         raise ValueError("x has chunks of unknown size: call x.compute_chunk_sizes() first")
     if split_every < 2:
         raise ValueError("split_every is %r, must be 2 or more" % split_every)
+    if x.dtype.kind == "c":
+        raise TypeError("x: complex numbers are reduced as x.real and x.imag here; cured.reduce(x, ops) takes them as they are, and reads them in blocks")
     return _masked(x, where)
 
 

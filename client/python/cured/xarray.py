@@ -47,7 +47,7 @@ def _options(array, ops, skipna, where, options):
             raise TypeError("%s: not by names of dimensions: pass the array to cured.%s" % (name, "reduce"))
     if skipna is None:
         skipna = not set(ops) <= {"count_nan", "count_inf"}  # as in xarray
-    if skipna and array.dtype.kind == "f":
+    if skipna and array.dtype.kind in "fc":
         options["nan"] = "skip"
     if where is not None:
         if isinstance(where, xarray.DataArray):
