@@ -269,27 +269,32 @@ def _rows(array, options, groups):
     return turned.reshape(count, -1) if array.size else [turned.reshape(-1)] * count
 
 
-def _spread(array, op, options, client):
-    """var or std: the sum of both parts' variances, or its root, rounded once."""
+def _variance(array, op, options, more):
+    """The sum of both parts' variances, or its root, rounded once."""
     from ._fraction import of_partials, type_name
-    ddof, dtype = Fraction(float(options.get("ddof", 0))), type_name(options.get("dtype", "f64"))
+    states = []
+    for part in parts(array):
+        states.append((yield "partial", part, ["var"], {"first": None, **more}))
+    return of_partials(states, op, Fraction(float(options.get("ddof", 0))), type_name(options.get("dtype", "f64")))
 
-    def one(some, **more):
-        return of_partials([_cured.partial(part, "var", first=None, client=client, **more) for part in parts(some)], op, ddof, dtype)
 
+def _spread(array, op, options):
+    """var or std, of each answer by itself."""
     plain = {name: options[name] for name in ("where", "nulls") if name in options}
     if options.keys() <= {"dtype", "ddof", *plain}:
-        return one(array, **plain)
-    sample = getattr(_cured, op)(_view(array, _real), client=client, **options)  # raises what is wrong, and says shape and type
+        return (yield from _variance(array, op, options, plain))
+    sample = (yield "reduce", _view(array, _real), [op], options)[op]  # raises what is wrong, and says shape and type
     if isinstance(sample, float):
-        return one(array, **plain)
-    rows = _rows(_in_memory(array, op), options, len(sample) if sample.shape else 1)
-    return numpy.array([one(row) for row in rows], sample.dtype).reshape(sample.shape)
+        return (yield from _variance(array, op, options, plain))
+    answers = []
+    for row in _rows(_in_memory(array, op), options, len(sample) if sample.shape else 1):
+        answers.append((yield from _variance(row, op, options, {})))
+    return numpy.array(answers, sample.dtype).reshape(sample.shape)
 
 
 # ---- What is called ----
 
-def _steps(array, second, names, options, client):
+def _steps(array, second, names, options):
     """All answers by their names."""
     seen, answers = array, {}
     options = dict(options)
@@ -308,7 +313,7 @@ def _steps(array, second, names, options, client):
     if "dot" in names:
         answers.update((yield from _of_products(seen, second, folded)))
     for op in some[SPREADS]:
-        answers[op] = _spread(seen, op, options, client)
+        answers[op] = yield from _spread(seen, op, options)
     if "count" in names:
         answers.update((yield "reduce", _view(seen, _real), ["count"], plain))
     if "digest" in names:
@@ -353,7 +358,7 @@ def _second(array, second, names):
 
 
 def _prepared(arguments):
-    """What is asked, without `out`: (array, second, ops, options, client); and out."""
+    """What is asked, (array, second, ops, options); the client; and out."""
     what, array, names, client, options = arguments
     if what == "partial":
         raise TypeError("a partial has no complex numbers: ask for those of a.real and a.imag")
@@ -377,7 +382,7 @@ def _prepared(arguments):
     elif is_complex(options.get("second")):
         raise TypeError("second: weights are real numbers")
     options = kept(options, array)
-    return (array, second, names, options, client), out
+    return (array, second, names, options), client, out
 
 
 def _made(what, names, answers, out=None):
@@ -393,8 +398,8 @@ def answer(arguments):
     what, array, names, client, options = arguments
     if options.get("min_count"):
         return counted(arguments)
-    prepared, out = _prepared(arguments)
-    steps, found, client = _steps(*prepared), None, {} if prepared[-1] is None else {"client": prepared[-1]}
+    prepared, client, out = _prepared(arguments)
+    steps, found, client = _steps(*prepared), None, {} if client is None else {"client": client}
     while True:
         try:
             kind, array, ops, more = steps.send(found)
@@ -415,11 +420,13 @@ def later(arguments):
         raise TypeError("client: an AsyncClient answers by itself")
     if options.get("out") is not None or options.get("initial") is not None:
         raise TypeError("AsyncClient takes no %s: cured.Client does" % ("initial" if options.get("out") is None else "out"))
-    if set(names) & set(SPREADS):
-        raise TypeError("AsyncClient has no var and std of complex numbers: cured.Client does")
     if options.get("min_count"):
         return counted_later(arguments)
-    return functools.partial(_awaited, what, names, _prepared(arguments)[0])
+    prepared, _, _ = _prepared(arguments)
+    ddof = float(prepared[-1].get("ddof", 0))
+    if ddof < 0 or ddof != int(ddof):
+        raise TypeError("ddof: AsyncClient takes a whole number")
+    return functools.partial(_awaited, what, names, prepared)
 
 
 async def _awaited(what, names, prepared, client):
