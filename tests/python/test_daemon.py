@@ -392,7 +392,7 @@ class Async(DaemonTest, Case):
 
     def test_errors(self):
         async def test(c):
-            for call, error in ((lambda: c.min(b""), ValueError), (lambda: c.sum([1]), TypeError),
+            for call, error in ((lambda: c.min(b""), ValueError), (lambda: c.sum({1}), TypeError),
                                 (lambda: c.sum(b"1", axis=4), ValueError), (lambda: c.sum(b"1", initial=1), TypeError),
                                 (lambda: c.sum(b"1", client=cured.Client()), TypeError),
                                 (lambda: c.sum(numpy.ones((2, 2)), axis=0, initial=1), TypeError),
