@@ -126,7 +126,8 @@ typedef struct cli_second {
     bool fortran;
     uint32_t dims; /* of a .npy file; 0: raw, or of one element */
     uint64_t shape[CLI_MAX_DIMS];
-    cured_second of; /* data NULL: raw, of the input's type */
+    uint32_t untyped; /* bytes of an element of a .npy file that names no type; 0: it names one, or is none */
+    cured_second of;  /* data NULL: raw, of the input's type */
 } cli_second;
 
 /* A figure of a run, "ranks" or "timing.fold_ns". */

@@ -23,10 +23,20 @@ int cli_second_read(const char *path, cli_second *second) {
     code = cli_npy_take("second", "", path, second->file, second->bytes, &h);
     if (code != EXIT_OK) return code;
     second->of = (cured_second){second->file + h.data_offset, h.count, h.dtype};
+    second->untyped = h.dtype == CURED_DTYPE_DEFAULT ? h.size : 0;
     second->dims = h.dims;
     second->fortran = h.fortran_order && h.dims > 1;
     memcpy(second->shape, h.shape, h.dims * sizeof h.shape[0]);
     return EXIT_OK;
+}
+
+/* Elements that NumPy has no type for are of the first array's type, where they can be. */
+static int take_type(cli_second *second, const char *name, cured_dtype dtype) {
+    if (second->untyped == 0) return EXIT_OK;
+    second->of.dtype = second->untyped == 2 ? CURED_BF16 : CURED_F8_E4M3;
+    if (second->of.dtype == dtype) return EXIT_OK;
+    return cli_fail(EXIT_DATA, "--second: %s holds raw elements (dtype 'V%u', as %s is written), and %s holds %s",
+                    second->path, second->untyped, cured_dtype_name(second->of.dtype), name, cured_dtype_name(dtype));
 }
 
 static int check_second(const cli_options *o, const char *name, uint32_t dims, const uint64_t *shape, bool fortran,
@@ -45,7 +55,9 @@ static int check_second(const cli_options *o, const char *name, uint32_t dims, c
                             second->bytes, cured_dtype_name(dtype));
         second->of = (cured_second){second->file, second->bytes / size, dtype};
     }
-    if (second->dims == 0 || dims == 0) return EXIT_OK; /* raw bytes have no shape: the counts are compared later */
+    const int code = take_type(second, name, dtype);
+    if (code != EXIT_OK || second->dims == 0 || dims == 0)
+        return code; /* raw bytes have no shape: the counts are compared later */
     if (second->dims != dims || memcmp(second->shape, shape, dims * sizeof second->shape[0]) != 0)
         return cli_fail(EXIT_DATA, "--second: the shape of %s is not that of %s", second->path, name);
     return EXIT_OK;

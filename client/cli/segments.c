@@ -45,8 +45,10 @@ int cli_npy_take(const char *option, const char *hint, const char *path, uint8_t
     if (!npy_is(file, bytes) || npy_parse(file, bytes, h, &need, &error) != CURED_OK || need > bytes)
         return cli_fail(EXIT_DATA, "--%s: %s is no .npy file%s%s%s", option, path, hint,
                         error.code != CURED_OK ? ": " : "", error.text);
-    const size_t size = cured_dtype_size(h->dtype), left = h->data_offset <= bytes ? bytes - h->data_offset : 0;
-    if (h->data_offset > bytes || size == 0 || left / size != h->count || left % size != 0)
+    if (h->dtype == CURED_DTYPE_DEFAULT && strcmp(option, "second") != 0) /* which is of the first array's type */
+        return cli_fail(EXIT_DATA, "--%s: %s holds raw elements (dtype 'V%u')", option, path, h->size);
+    const size_t size = h->size, left = h->data_offset <= bytes ? bytes - h->data_offset : 0;
+    if (h->data_offset > bytes || left / size != h->count || left % size != 0)
         return cli_fail(EXIT_DATA, "--%s: %s has not the %llu elements that its header says", option, path,
                         (unsigned long long)h->count);
     if (h->big_endian) npy_little(file + h->data_offset, h->count * size, size);
