@@ -289,7 +289,7 @@ int cli_run_many(const cli_options *o, const cured_op *ops, size_t op_count, boo
 
 /* second.c: reads the file; the caller frees second->file, after an error too. */
 int cli_second_read(const char *path, cli_second *second);
-/* The input is known: whether the mask and the second array belong to it. */
+/* The input is known: whether the mask and the second array belong to it. fortran: in that order, which is not C order. */
 int cli_beside_check(const cli_options *o, const char *name, uint32_t dims, const uint64_t *shape, bool fortran,
                      cured_dtype dtype, uint64_t count);
 /* Whether an op is of two arrays: this process answers it, unless an address is given. */

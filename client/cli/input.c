@@ -119,9 +119,12 @@ static int take_npy(const cli_options *o, cli_input *in, const npy_header *h) {
     in->exact_end = !o->count_given;
     in->fortran = h->fortran_order;
     in->dims = h->dims;
-    in->shape = h->shape;
-    if (o->axis_given && (o->offset_given || o->count_given))
+    in->part = o->offset_given || o->count_given;
+    in->shape = in->part && in->dims == 1 ? &in->count : h->shape;
+    if (o->axis_given && in->part)
         return cli_fail(EXIT_USAGE, "--axis takes the whole array of %s: leave out --offset and --count", in->name);
+    if (o->keys != NULL && in->part && in->dims > 1)
+        return cli_fail(EXIT_USAGE, "--keys takes all rows of %s: leave out --offset and --count", in->name);
     if (o->dims != 0) return cli_fail(EXIT_USAGE, "--shape is for raw files, %s has a shape of its own", in->name);
     return EXIT_OK;
 }
@@ -310,6 +313,13 @@ static int take_slice(const cli_options *o, cli_input *in, cli_layout *layout) {
     return EXIT_OK;
 }
 
+/* What lies beside a part of a .npy file has the part's elements, in one dimension. */
+static int check_beside(const cli_options *o, const cli_input *in) {
+    const uint64_t *shape = in->part ? &in->count : in->shape;
+    return cli_beside_check(o, in->name, in->part ? 1 : in->dims, shape, in->fortran && in->dims > 1, in->dtype,
+                            in->count);
+}
+
 /* Opens the file and settles what it holds. */
 static int settle(const cli_options *o, cli_input *in, npy_header *h, const cured_op *ops, size_t op_count,
                   cli_layout *layout) {
@@ -320,7 +330,7 @@ static int settle(const cli_options *o, cli_input *in, npy_header *h, const cure
     if (code == EXIT_OK && !npy) code = check_format(o, in);
     if (code == EXIT_OK) code = npy ? take_npy(o, in, h) : take_raw(o, in);
     if (code == EXIT_OK) code = settle_order(o, in, ops, op_count);
-    if (code == EXIT_OK) code = cli_beside_check(o, in->name, in->dims, in->shape, in->fortran, in->dtype, in->count);
+    if (code == EXIT_OK) code = check_beside(o, in);
     return code == EXIT_OK ? settle_axis(o, in, ops, op_count, layout) : code;
 }
 

@@ -29,6 +29,7 @@ typedef struct cli_input {
     uint8_t *buffer;        /* CLI_CHUNK_BYTES, and behind them room for as many that are turned and a cut element */
     size_t have, unread;    /* streams: bytes in the buffer, and where those not looked at yet begin */
     bool exact_end;         /* stream of a known shape: nothing may follow the array */
+    bool part;              /* of the array of a .npy file: --offset or --count was given */
     uint64_t width, stride; /* of a slice of columns: its bytes in a row, and a row's; 0: the bytes lie together */
     uint64_t turned_base;
     turned *turned; /* the array at turned_base in C order; NULL: in the file's order */

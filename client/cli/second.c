@@ -40,12 +40,12 @@ static int take_type(cli_second *second, const char *name, cured_dtype dtype) {
 }
 
 static int check_second(const cli_options *o, const char *name, uint32_t dims, const uint64_t *shape, bool fortran,
-                        cured_dtype dtype) {
+                        cured_dtype dtype, uint64_t count) {
     cli_second *second = o->second_array;
     const size_t size = cured_dtype_size(dtype);
     if (second == NULL) return EXIT_OK;
     if (shape == NULL) dims = 0;
-    if (second->fortran || (fortran && dims > 1))
+    if (second->fortran || fortran)
         return cli_fail(EXIT_DATA,
                         "--second wants C order, and %s is in Fortran order: numpy.ascontiguousarray turns it",
                         second->fortran ? second->path : name);
@@ -57,7 +57,8 @@ static int check_second(const cli_options *o, const char *name, uint32_t dims, c
     }
     const int code = take_type(second, name, dtype);
     if (code != EXIT_OK || second->dims == 0 || dims == 0)
-        return code; /* raw bytes have no shape: the counts are compared later */
+        return code;                               /* raw bytes have no shape: the counts are compared later */
+    if (second->of.count != count) return EXIT_OK; /* which the call says, with both counts */
     if (second->dims != dims || memcmp(second->shape, shape, dims * sizeof second->shape[0]) != 0)
         return cli_fail(EXIT_DATA, "--second: the shape of %s is not that of %s", second->path, name);
     return EXIT_OK;
@@ -66,5 +67,5 @@ static int check_second(const cli_options *o, const char *name, uint32_t dims, c
 int cli_beside_check(const cli_options *o, const char *name, uint32_t dims, const uint64_t *shape, bool fortran,
                      cured_dtype dtype, uint64_t count) {
     const int code = cli_where_check(o, name, dims, shape, fortran, count);
-    return code == EXIT_OK ? check_second(o, name, dims, shape, fortran, dtype) : code;
+    return code == EXIT_OK ? check_second(o, name, dims, shape, fortran, dtype, count) : code;
 }

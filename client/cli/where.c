@@ -45,7 +45,7 @@ int cli_where_check(const cli_options *o, const char *name, uint32_t dims, const
     cli_where *where = o->mask;
     if (where == NULL) return EXIT_OK;
     if (shape == NULL) dims = 0;
-    if (where->fortran || (fortran && dims > 1))
+    if (where->fortran || fortran)
         return cli_fail(EXIT_DATA,
                         "--where wants C order, and %s is in Fortran order: numpy.ascontiguousarray turns it",
                         where->fortran ? where->path : name);

@@ -36,5 +36,48 @@ class Types(CliTest):
             self.fails(65, "--%s: %s holds raw elements (dtype 'V2')" % (option, second), "sum", self.npy, "--" + option, second)
 
 
+class Parts(CliTest):
+    """--offset and --count take a part of a .npy file, which is an array of one dimension: what lies beside has the part's elements."""
+
+    def setUp(self):
+        self.line = self.write("line.npy", npy(struct.pack("<10i", *range(10)), "<i4", (10,)))
+        self.box = self.write("box.npy", npy(struct.pack("<12i", *range(12)), "<i4", (3, 4)))
+        self.part = "--offset", "8", "--count", "4"  # 2 3 4 5
+        self.mask = self.write("mask.npy", npy(bytes([1, 0, 1, 1]), "|b1", (4,)))
+        self.second = self.write("second.npy", npy(struct.pack("<4i", 1, 10, 100, 1000), "<i4", (4,)))
+        self.keys = self.write("keys.npy", npy(bytes([1, 0, 1, 1]), "|u1", (4,)))
+
+    def test_masks_and_second_arrays(self):
+        for name in (self.line, self.box):
+            for tcp in (False, True):
+                self.assertEqual("11\n", self.client("sum", name, "--where", self.mask, *self.part, tcp=tcp).out)
+                self.assertEqual("5432\n", self.client("dot", name, "--second", self.second, *self.part, tcp=tcp).out)
+                both = self.client("dot", name, "--second", self.second, "--where", self.mask, *self.part, tcp=tcp)
+                self.assertEqual("5402\n", both.out)
+        raw = self.write("raw.bin", struct.pack("<10i", *range(10)))
+        self.assertEqual("11\n", self.client("sum", raw, "--dtype", "i32", "--raw", "--where", self.mask, *self.part).out)
+
+    def test_keys(self):
+        for tcp in (False, True):
+            self.assertEqual("3 11\n", self.client("sum", self.line, "--keys", self.keys, *self.part, tcp=tcp).out)
+            masked = self.client("reduce", self.line, "--ops", "sum,count", "--keys", self.keys, "--where", self.mask, *self.part, tcp=tcp)
+            self.assertEqual("# sum\n0 11\n# count\n0 3\n", masked.out)
+        self.assertEqual("3 11\n", self.client("sum", self.line, "--keys", self.keys, "--count", "4", "--offset", "8", "--via", "stream").out)
+        self.fails(65, "keys.npy has 4 keys, %s has 3 rows" % self.line, "sum", self.line, "--keys", self.keys, "--count", "3")
+
+    def test_what_is_no_part(self):
+        """Rows of several dimensions are cut by no number of elements."""
+        keys = self.write("rows.npy", npy(bytes([1, 0, 1]), "|u1", (3,)))
+        for more in (("--count", "8"), ("--offset", "16"), ("--count", "12")):
+            self.fails(64, "--keys takes all rows of %s: leave out --offset and --count" % self.box, "sum", self.box, "--keys", keys, *more)
+        self.fails(65, "mask: it has 4 elements, the input 3", "sum", self.line, "--where", self.mask, "--count", "3")
+        self.fails(65, "second: it has 4 elements, the input 3", "dot", self.line, "--second", self.second, "--count", "3")
+        square = self.write("square.npy", npy(bytes([1, 0, 1, 1]), "|b1", (2, 2)))
+        self.fails(65, "the shape of %s is not that of" % square, "sum", self.line, "--where", square, "--count", "4")
+        turned = self.write("turned.npy", npy(struct.pack("<12i", *range(12)), "<i4", (3, 4), fortran=True))
+        for beside in (("sum", "--where", self.mask), ("dot", "--second", self.second)):
+            self.fails(65, "is in Fortran order", beside[0], turned, *beside[1:], *self.part)
+
+
 if __name__ == "__main__":
     main()
