@@ -292,6 +292,8 @@ int cli_second_read(const char *path, cli_second *second);
 /* The input is known: whether the mask and the second array belong to it. fortran: in that order, which is not C order. */
 int cli_beside_check(const cli_options *o, const char *name, uint32_t dims, const uint64_t *shape, bool fortran,
                      cured_dtype dtype, uint64_t count);
+/* The elements of what lies beside an input that was checked; CURED_TO_END: nothing does. */
+uint64_t cli_beside_count(const cli_options *o);
 /* Whether an op is of two arrays: this process answers it, unless an address is given. */
 bool cli_goes_by_pairs(const cli_options *o);
 /* where.c: reads FILE, bytes:FILE or bits:FILE; the caller frees where->file, after an error too. */

@@ -97,8 +97,11 @@ static int check_end(cli_input *in) {
     size_t n = in->have - in->unread;
     if (in->regular || !in->exact_end) return EXIT_OK;
     int code = n == 0 ? read_some(in, 0, &byte, 1, &n) : EXIT_OK;
-    if (code == EXIT_OK && n != 0) return cli_fail(EXIT_DATA, "%s has more bytes than its shape wants", in->name);
-    return code;
+    if (code != EXIT_OK || n == 0) return code;
+    if (in->shape != NULL || in->dims != 0)
+        return cli_fail(EXIT_DATA, "%s has more bytes than its shape wants", in->name);
+    return cli_fail(EXIT_DATA, "%s has more bytes than the %llu elements that --where or --second has", in->name,
+                    (unsigned long long)in->count);
 }
 
 /* Turns the whole elements of a piece; the bytes of a cut one, *cut, wait before the next piece. */

@@ -314,10 +314,14 @@ static int take_slice(const cli_options *o, cli_input *in, cli_layout *layout) {
 }
 
 /* What lies beside a part of a .npy file has the part's elements, in one dimension. */
-static int check_beside(const cli_options *o, const cli_input *in) {
+static int check_beside(const cli_options *o, cli_input *in) {
     const uint64_t *shape = in->part ? &in->count : in->shape;
-    return cli_beside_check(o, in->name, in->part ? 1 : in->dims, shape, in->fortran && in->dims > 1, in->dtype,
-                            in->count);
+    const int code = cli_beside_check(o, in->name, in->part ? 1 : in->dims, shape, in->fortran && in->dims > 1,
+                                      in->dtype, in->count);
+    if (code != EXIT_OK || in->count != CURED_TO_END) return code;
+    in->count = cli_beside_count(o); /* a stream of no known length is as long */
+    in->exact_end = in->count != CURED_TO_END;
+    return EXIT_OK;
 }
 
 /* Opens the file and settles what it holds. */

@@ -69,3 +69,8 @@ int cli_beside_check(const cli_options *o, const char *name, uint32_t dims, cons
     const int code = cli_where_check(o, name, dims, shape, fortran, count);
     return code == EXIT_OK ? check_second(o, name, dims, shape, fortran, dtype, count) : code;
 }
+
+uint64_t cli_beside_count(const cli_options *o) {
+    if (o->second_array != NULL) return o->second_array->of.count;
+    return o->mask != NULL ? o->mask->mask.count : CURED_TO_END;
+}

@@ -79,5 +79,38 @@ class Parts(CliTest):
             self.fails(65, "is in Fortran order", beside[0], turned, *beside[1:], *self.part)
 
 
+class Pipes(CliTest):
+    """Raw bytes of standard input have no length of their own: it is that of what lies beside them, whoever answers."""
+
+    def ask(self, code, op, data, *words):
+        """The same from a daemon, by either socket, and from this process."""
+        said = set()
+        for address in (self.unix, self.tcp, "embedded:"):
+            result = self.run_static(op, "-", *words, "--connect", address, data=data)
+            self.assertEqual(code, result.code, result)
+            said.add(result.err if code else result.out)
+        self.assertEqual(1, len(said), said)
+        return said.pop()
+
+    def test_raw_bytes_are_as_long_as_what_lies_beside(self):
+        data = struct.pack("<4f", 1, 2, 3, 4)
+        mask, raw = self.write("mask.npy", npy(bytes([1, 0, 1, 1]), "|b1", (4,))), self.write("mask", bytes([1, 0, 1, 1]))
+        second = self.write("second.npy", npy(struct.pack("<4f", 1, 10, 100, 1000), "<f4", (4,)))
+        other = self.write("second", struct.pack("<4f", 1, 10, 100, 1000))
+        for where in (mask, "bytes:" + raw):
+            self.assertEqual("8\n", self.ask(0, "sum", data, "--where", where))
+            self.assertEqual("3\n", self.ask(0, "median", data, "--where", where))
+            self.assertEqual("4301\n", self.ask(0, "dot", data, "--second", second, "--where", where))
+        for name in (second, other):
+            self.assertEqual("4321\n", self.ask(0, "dot", data, "--second", name))
+            self.assertIn("standard input ends after 12 of 16 bytes", self.ask(65, "dot", data[:12], "--second", name))
+            self.assertIn("standard input has more bytes than the 4 elements", self.ask(65, "dot", data + data, "--second", name))
+        self.assertIn("standard input ends after 15 of 16 bytes", self.ask(65, "sum", data[:15], "--where", mask))
+        self.assertIn("standard input has more bytes than the 4 elements", self.ask(65, "sum", data + bytes(1), "--where", mask))
+        self.assertEqual("0\n", self.ask(0, "dot", b"", "--second", self.write("none", b"")))
+        self.assertIn("--where bits: wants --count", self.ask(64, "sum", data, "--where", "bits:" + raw))
+        self.assertEqual("2\n", self.ask(0, "sum", data, "--where", "bits:" + self.write("bits", bytes([2])), "--count", "4"))
+
+
 if __name__ == "__main__":
     main()
