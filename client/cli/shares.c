@@ -11,7 +11,21 @@
 #include "kernels/core/partial.h"
 #include "kernels/core/quantile.h"
 
+/* Each share's answer has a name and, with --output, a file of its own. */
+static int add_share(cli_options *o, double share) {
+    char text[CURED_TEXT_BYTES];
+    share += 0.0; /* -0 is 0 */
+    for (size_t i = 0; i < o->share_count; i++) {
+        if (o->shares[i] != share) continue;
+        cured_text(CURED_F64, &share, sizeof share, text, sizeof text);
+        return cli_fail(EXIT_USAGE, "--q names %s twice", text);
+    }
+    o->shares[o->share_count++] = share;
+    return EXIT_OK;
+}
+
 int cli_take_shares(cli_options *o, const char *value) {
+    const char *given = value;
     o->share_count = 0;
     while (true) {
         char *end;
@@ -19,9 +33,9 @@ int cli_take_shares(cli_options *o, const char *value) {
             return cli_fail(EXIT_USAGE, "--q names more than %d shares", CURED_MAX_OPS);
         const double share = strtod(value, &end);
         if (end == value || (*end != ',' && *end != '\0') || !(share >= 0 && share <= 1))
-            return cli_fail(EXIT_USAGE, "--q is '%.60s', must be numbers from 0 to 1 with commas between them", value);
-        o->shares[o->share_count++] = share;
-        if (*end == '\0') return EXIT_OK;
+            return cli_fail(EXIT_USAGE, "--q is '%.60s', must be numbers from 0 to 1 with commas between them", given);
+        const int code = add_share(o, share);
+        if (code != EXIT_OK || *end == '\0') return code;
         value = end + 1;
     }
 }
