@@ -97,13 +97,14 @@ static int set_dtype(cli_options *o, const char *value) {
 
 /* A second --ops adds to the first. */
 static int set_ops(cli_options *o, const char *value) {
+    const char *given = value;
     while (true) {
         char name[32];
         value += strspn(value, " ");
         size_t len = strcspn(value, ", ");
         size_t end = len + strspn(value + len, " ");
         if (len == 0 || len >= sizeof name || (value[end] != ',' && value[end] != '\0'))
-            return bad("ops", value, "names of ops with commas between them");
+            return bad("ops", given, "names of ops with commas between them");
         memcpy(name, value, len);
         name[len] = '\0';
         if (o->op_count == CURED_MAX_OPS) return cli_fail(EXIT_USAGE, "--ops names more than %d ops", CURED_MAX_OPS);

@@ -14,6 +14,10 @@ class Repeated(CliTest):
         self.assertEqual(["quantile_0", "quantile_1"], list(got))
         self.assertEqual(min(self.values), got["quantile_0"]["value"])
 
+    def test_what_is_wrong_with_ops_is_shown_whole(self):
+        for ops in ("sum,", "sum,,max", "", ",", "sum max", "sum, "):
+            self.fails(64, "--ops is '%s', must be names of ops with commas between them" % ops, "reduce", self.raw, "--ops", ops)
+
 
 if __name__ == "__main__":
     main()
