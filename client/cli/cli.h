@@ -304,6 +304,8 @@ int cli_where_check(const cli_options *o, const char *name, uint32_t dims, const
 
 /* segments.c: all of a file; *bytes: how many. NULL after a sentence; *code is then set. */
 uint8_t *cli_read_all(const char *path, size_t *bytes, int *code);
+/* segments.c: the exit code of a file that was opened and cannot be read, after its sentence. A folder is one. */
+int cli_read_failed(const char *path, int why);
 /* segments.c: the header of an option's .npy file of so many bytes, all of whose elements are there; they are little-endian afterwards.
  * hint: what else the file may be. */
 struct npy_header;

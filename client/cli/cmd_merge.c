@@ -40,7 +40,7 @@ static int read_partial(const char *path, cured_bytes *out) {
     if (data == NULL)
         code = cli_fail(EXIT_IO, "out of memory");
     else if (ferror(file))
-        code = cli_fail(errno == EISDIR ? EXIT_NOINPUT : EXIT_IO, "cannot read %s: %s", name, strerror(errno));
+        code = cli_read_failed(name, errno);
     else if (n > CURED_PARTIAL_BYTES && !by_key)
         code = cli_fail(EXIT_DATA, "%s is not a partial: those have at most %d bytes", name, CURED_PARTIAL_BYTES);
     if (!standard) fclose(file);

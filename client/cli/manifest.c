@@ -193,7 +193,7 @@ int cli_manifest_read(const char *path, const char *filter, cli_entries *out) {
     char *text = malloc(WEIGHTS_MAX_HEADER + 1);
     const size_t bytes = text != NULL ? fread(text, 1, WEIGHTS_MAX_HEADER + 1, f) : 0;
     int code = text == NULL ? cli_fail(EXIT_IO, "out of memory") : EXIT_OK;
-    if (code == EXIT_OK && ferror(f)) code = cli_fail(EXIT_IO, "cannot read %s: %s", path, strerror(errno));
+    if (code == EXIT_OK && ferror(f)) code = cli_read_failed(path, errno);
     if (code == EXIT_OK && bytes > WEIGHTS_MAX_HEADER)
         code = cli_fail(EXIT_DATA, "%s is no manifest: the limit is %d bytes", path, WEIGHTS_MAX_HEADER);
     fclose(f);

@@ -11,6 +11,11 @@
 
 enum { STEP_BYTES = 1 << 20 };
 
+int cli_read_failed(const char *path, int why) {
+    return why == EISDIR ? cli_fail(EXIT_NOINPUT, "%s is a directory, not a file", path)
+                         : cli_fail(EXIT_IO, "cannot read %s: %s", path, strerror(why));
+}
+
 uint8_t *cli_read_all(const char *path, size_t *bytes, int *code) {
     uint8_t *data = NULL, *more;
     size_t room = 0;
@@ -31,7 +36,7 @@ uint8_t *cli_read_all(const char *path, size_t *bytes, int *code) {
             data = more;
         }
         *bytes += fread(data + *bytes, 1, room - *bytes, file);
-        if (ferror(file)) *code = cli_fail(EXIT_IO, "cannot read %s: %s", path, strerror(errno));
+        if (ferror(file)) *code = cli_read_failed(path, errno);
     }
     if (file != NULL) fclose(file);
     if (*code == EXIT_OK) return data;

@@ -18,6 +18,12 @@ class Repeated(CliTest):
         for ops in ("sum,", "sum,,max", "", ",", "sum max", "sum, "):
             self.fails(64, "--ops is '%s', must be names of ops with commas between them" % ops, "reduce", self.raw, "--ops", ops)
 
+    def test_folders_are_no_input(self):
+        for words in (("sum", self.npy, "--keys"), ("sum", self.npy, "--offsets"), ("sum", self.npy, "--where"), ("dot", self.npy, "--second"),
+                      ("sum", self.npy, "--where=bits:" + self.dir), ("weights", self.npy, "--check")):
+            folder = [] if "=" in words[-1] else [self.dir]
+            self.fails(66, "%s is a directory, not a file" % self.dir, *words, *folder)
+
 
 if __name__ == "__main__":
     main()
