@@ -403,6 +403,8 @@ int cli_write(const char *path, const cli_piece *pieces, size_t count);
 int cli_check_binary(const char *path);
 
 struct cJSON;
+/* report.c: a text that need not be UTF-8, as names of files are, to an object: U+FFFD stands for each byte that is none. */
+void cli_json_add_text(struct cJSON *object, const char *name, const char *text);
 /* print.c: a value as JSON, the caller's. */
 struct cJSON *cli_value_json(const cured_value *v);
 /* print.c: the answer as lines or JSON; with several files or --total one line, which ends with the file's name or "total".

@@ -191,8 +191,8 @@ static int print_json(const doctor_report *r) {
         cJSON *item = cJSON_CreateObject();
         cJSON_AddStringToObject(item, "check", f->name);
         cJSON_AddStringToObject(item, "level", level_names[f->level]);
-        cJSON_AddStringToObject(item, "detail", f->detail);
-        if (f->fix[0] != '\0') cJSON_AddStringToObject(item, "fix", f->fix);
+        cli_json_add_text(item, "detail", f->detail);
+        if (f->fix[0] != '\0') cli_json_add_text(item, "fix", f->fix);
         cJSON_AddItemToArray(root, item);
     }
     char *line = cJSON_PrintUnformatted(root);

@@ -180,7 +180,7 @@ static int print_json(const cli_options *o, const cli_answer *a) {
     char label[CLI_LABEL];
     cJSON *root = cJSON_CreateObject();
     if (a->file != NULL)
-        cJSON_AddStringToObject(root, "file", a->file);
+        cli_json_add_text(root, "file", a->file);
     else if (o->total)
         add_number(root, "files", o->file_count);
     if (a->dtype != CURED_DTYPE_DEFAULT) cJSON_AddStringToObject(root, "dtype", cured_dtype_name(a->dtype));

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/cli/cli.h"
+#include "client/weights/json.h"
 
 static bool in_json, quiet;
 static cli_failure *kept; /* where the first error goes; NULL: printed */
@@ -20,6 +21,23 @@ void cli_report_as(bool json, bool only_errors) {
 }
 
 void cli_report_into(cli_failure *failure) { kept = failure; }
+
+/* Names of files are bytes, and a long sentence may be cut within a character. JSON is UTF-8. */
+void cli_json_add_text(cJSON *object, const char *name, const char *text) {
+    static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
+    size_t left = strlen(text), n = 0;
+    char *out = malloc(left * (sizeof replacement - 1) + 1);
+    if (out == NULL) return;
+    for (size_t bytes; left > 0; text += bytes, left -= bytes) {
+        const size_t good = weights_utf8_bytes(text, left), put = good != 0 ? good : sizeof replacement - 1;
+        bytes = good != 0 ? good : 1;
+        memcpy(out + n, good != 0 ? text : replacement, put);
+        n += put;
+    }
+    out[n] = '\0';
+    cJSON_AddStringToObject(object, name, out);
+    free(out);
+}
 
 /* One sentence, on standard error; with --json also as a line on standard output. status: CURED_OK for errors found here. */
 static int report(int code, cured_status status, const char *text) {
@@ -37,7 +55,7 @@ static int report(int code, cured_status status, const char *text) {
     fputc('\n', stderr);
     if (!in_json) return code;
     cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "error", text);
+    cli_json_add_text(root, "error", text);
     if (status != CURED_OK) cJSON_AddStringToObject(root, "status", cured_status_name(status));
     cJSON_AddNumberToObject(root, "exit", code);
     char *line = cJSON_PrintUnformatted(root);

@@ -38,8 +38,8 @@ bool weights_json_ended(weights_json *j) {
     return j->why == NULL && (j->p == j->end || fail(j, "something follows it"));
 }
 
-/* Bytes of the UTF-8 sequence at p; 0: it is none. */
-static size_t sequence(const unsigned char *p, size_t left) {
+size_t weights_utf8_bytes(const char *text, size_t left) {
+    const unsigned char *p = (const unsigned char *)text;
     if (p[0] < 0x80) return p[0] != 0;
     const size_t n = p[0] >= 0xc2 && p[0] < 0xe0   ? 2
                      : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
@@ -56,7 +56,7 @@ static size_t sequence(const unsigned char *p, size_t left) {
 
 bool weights_is_utf8(const char *text, size_t bytes) {
     for (size_t i = 0; i < bytes;) {
-        const size_t n = sequence((const unsigned char *)text + i, bytes - i);
+        const size_t n = weights_utf8_bytes(text + i, bytes - i);
         if (n == 0) return false;
         i += n;
     }
@@ -135,7 +135,7 @@ bool weights_json_string(weights_json *j) {
             if (!escape(j)) return false;
             continue;
         }
-        const size_t n = sequence((const unsigned char *)j->p, (size_t)(j->end - j->p));
+        const size_t n = weights_utf8_bytes(j->p, (size_t)(j->end - j->p));
         if (n == 0) return fail(j, "a string is not UTF-8");
         memcpy(j->text + j->length, j->p, n);
         j->length += n;

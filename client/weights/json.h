@@ -35,6 +35,8 @@ bool weights_json_skip(weights_json *j);
 bool weights_json_ended(weights_json *j);
 /* Bytes before the place where it stopped. */
 size_t weights_json_at(const weights_json *j);
+/* Bytes of the UTF-8 character that text begins with, of so many that are left; 0: it is none, or a NUL. */
+size_t weights_utf8_bytes(const char *text, size_t left);
 /* Whether bytes are UTF-8 without a NUL. */
 bool weights_is_utf8(const char *text, size_t bytes);
 

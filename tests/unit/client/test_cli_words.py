@@ -100,6 +100,23 @@ class Words(CliTest):
         self.assertEqual(75, result.code, result)
         self.assertIn("raw.bin: no answer within --timeout 20ms (DEADLINE_EXCEEDED)", result.err)
 
+    def test_names_that_are_not_utf8(self):
+        """JSON is UTF-8, and names of files are bytes. In a sentence that is cut a character may be cut, too."""
+        folder = os.fsencode(self.dir)
+        for name, shown in ((b"b\xffd.npy", "b\ufffdd.npy"), (b"\xc3\xa9.npy", "\u00e9.npy"), (b"\xe2\x82x.npy", "\ufffd\ufffdx.npy"),
+                            (b'q"\\\n.npy', 'q"\\\n.npy'), (b"\xed\xa0\x80.npy", "\ufffd" * 3 + ".npy")):
+            path = folder + b"/" + name
+            with open(path, "wb") as file:
+                file.write(npy(struct.pack("<2f", 1, 2), "<f4", (2,)))
+            for words in ((path, self.npy), (path + b"x",)):
+                done = subprocess.run([CLIENT, "sum", *words, "--json", "--connect", self.unix], env=ENVIRONMENT, capture_output=True, timeout=HANG_S)
+                first = json.loads(done.stdout.split(b"\n")[0].decode())  # which is strict
+                self.assertIn(shown, first["file"] if len(words) == 2 else first["error"])
+            os.unlink(path)
+        for length in range(900, 1010):
+            done = subprocess.run([CLIENT, "sum", "\u20ac" * (length // 3) + "a" * (length % 3), "--json"], env=ENVIRONMENT, capture_output=True, timeout=HANG_S)
+            self.assertIn("\u20ac", json.loads(done.stdout.decode())["error"])
+
     def test_errors_as_json(self):
         def error(code, *arguments, **more):
             result = self.run_static(*arguments, **more)
