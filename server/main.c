@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/notify.h"
+#include "base/standard.h"
 #include "engine/memory/guard.h"
 #include "engine/memory/holes.h"
 #include "engine/memory/origin.h"
@@ -463,6 +464,7 @@ int main(int argc, char **argv) {
     static cr_config config;
     cr_config_action action;
     cr_error error;
+    cr_standard_hold();
     if (argc == 4 && strcmp(argv[1], "--probe-gpu") == 0) return cr_gpu_probe_main(gpu_api(&error), argv[2], argv[3]);
     if (cr_config_load(argc, argv, environ, &config, &action, &error) != CR_OK) {
         fprintf(stderr, "cured: %s\n", error.text);

@@ -42,7 +42,7 @@ static int show(const cli_options *o, cured_conn *conn, cured_call **call) {
     const cJSON *row;
     if (cured_config(conn, &o->call, call, &error) != CURED_OK || cured_wait(*call, &error) != CURED_OK)
         return cli_call_failed(o, conn, &error, NULL);
-    if (o->json) return puts(cured_call_json(*call)) >= 0 ? EXIT_OK : EXIT_IO;
+    if (o->json) return puts(cured_call_json(*call)) >= 0 ? EXIT_OK : cli_flush();
     cJSON *read = cJSON_Parse(cured_call_json(*call));
     if (!read) return cli_fail(EXIT_IO, "no memory for the answer");
     cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(read, "config"))

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "base/standard.h"
 #include "client/cli/cli.h"
 
 static const cli_command commands[] = {
@@ -48,6 +49,7 @@ const cli_program cli_program_here = {
 int main(int argc, char **argv) {
     cli_options o;
     bool help, version;
+    cr_standard_hold();
     signal(SIGXFSZ, SIG_IGN); /* a file that may grow no longer is an error with a sentence */
     int code = cli_parse(argc, argv, &o, &help, &version);
     if (code != EXIT_OK) return code;

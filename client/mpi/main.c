@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "base/standard.h"
 #include "client/mpi/ranks.h"
 
 static ranks_job job;
@@ -160,6 +161,7 @@ int main(int argc, char **argv) {
     cli_failure unheard = {0}; /* every rank makes the same mistakes with its arguments: rank 0 tells */
     bool help, version;
     int provided, world;
+    cr_standard_hold();
     signal(SIGXFSZ, SIG_IGN); /* a file that may grow no longer is an error with a sentence */
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &world);
