@@ -8,6 +8,7 @@
 #define CURED_BASE_STANDARD_H
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 static inline void cr_standard_hold(void) {
@@ -15,6 +16,13 @@ static inline void cr_standard_hold(void) {
     do fd = open("/dev/null", O_PATH); /* the least that is free */
     while (fd >= 0 && fd <= STDERR_FILENO);
     if (fd >= 0) close(fd);
+}
+
+/* The exit status of a program that has printed its answer: 0, or 74 after a sentence where it could not. */
+static inline int cr_standard_printed(const char *program) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
+    fprintf(stderr, "%s: cannot write to standard output\n", program);
+    return 74;
 }
 
 #endif

@@ -457,7 +457,7 @@ static int check_files(const cr_config *config) {
     }
     cr_secrets_free(&secrets);
     printf("the configuration is valid\n");
-    return 0;
+    return cr_standard_printed("cured");
 }
 
 int main(int argc, char **argv) {
@@ -473,16 +473,16 @@ int main(int argc, char **argv) {
     switch (action) {
         case CR_CONFIG_HELP:
             cr_config_help(stdout);
-            return 0;
+            return cr_standard_printed("cured");
         case CR_CONFIG_VERSION:
             printf("cured %s\n", CURED_VERSION);
-            return 0;
+            return cr_standard_printed("cured");
         case CR_CONFIG_PRINT:
             cr_config_print(&config, stdout);
-            return 0;
+            return cr_standard_printed("cured");
         case CR_CONFIG_SCHEMA:
             cr_config_schema(stdout);
-            return 0;
+            return cr_standard_printed("cured");
         case CR_CONFIG_CHECK:
             return check_files(&config);
         case CR_CONFIG_RUN:

@@ -180,6 +180,25 @@ class Options(Lifecycle):
         for word in ("--listen", "--slabs", "--insecure", "--backend"):
             self.assertIn(word, out)
 
+    def test_what_cannot_be_printed_is_no_success(self):
+        for flag in ("--help", "--version", "--print-config", "--print-schema", "--check-config"):
+            for out in ("/dev/full", None):  # None: there is no standard output
+                with open(out or os.devnull, "wb") as file:
+                    done = subprocess.run([CURED, flag], stdout=file, stderr=subprocess.PIPE, timeout=HANG_S, env=environment(), cwd=self.folder,
+                                          preexec_fn=None if out else lambda: os.close(1))
+                self.assertEqual((74, b"cured: cannot write to standard output\n"), (done.returncode, done.stderr), flag)
+
+    def test_without_standard_descriptors(self):
+        """None of a client's sockets becomes the one that the log is written to."""
+        process = subprocess.Popen([CURED, "--listen", "unix:" + self.path, "--log-level", "debug"], env=environment(),
+                                   preexec_fn=lambda: [os.close(fd) for fd in range(3)])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        wait_for("the socket", lambda: os.path.exists(self.path))
+        for _ in range(4):
+            self.serves("unix:" + self.path)
+        self.assertEqual({"/dev/null"}, {os.readlink("/proc/%d/fd/%d" % (process.pid, fd)) for fd in range(3)})
+
     def config(self, text):
         path = os.path.join(self.folder, "cured.json")
         with open(path, "w") as f:
