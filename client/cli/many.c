@@ -6,6 +6,7 @@
  * Thread: one. Owner: the connection and the total live inside cli_run_many. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/cli/cli.h"
 #include "client/cli/table.h"
@@ -90,11 +91,18 @@ static int run_row(const cli_options *o, cured_conn *conn, const cured_op *ops, 
     return code;
 }
 
+/* Whether a total of ops by rank can be found, before anything is printed: a daemon counts for no search. */
+static int check_ranked(const cli_options *o, const cured_conn *conn, const cured_op *ops, size_t op_count) {
+    const int code = cli_search_check(o, ops, op_count);
+    if (code != EXIT_OK || strncmp(cured_server(conn), "embedded/", strlen("embedded/")) == 0) return code;
+    return cli_fail(EXIT_USAGE, "--total: %s of several files is found in this process: give --connect embedded:",
+                    cured_op_name(ops[0]));
+}
+
 /* Of ops by rank: a line for each file, and that of all by a search. */
 static int run_ranked(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count) {
     cured_dtype first = CURED_DTYPE_DEFAULT, type;
-    int code = cli_search_check(o, ops, op_count);
-    if (code != EXIT_OK) return code;
+    int code = EXIT_OK;
     for (size_t i = 0; i < o->file_count; i++) {
         cli_options one = *o;
         one.file = o->files[i];
@@ -141,9 +149,11 @@ int cli_run_many(const cli_options *o, const cured_op *ops, size_t op_count, boo
     cli_rows rows = {.columns = 1 + op_count};
     int code = cli_connect(o, false, &conn);
     if (code != EXIT_OK) return code;
+    const bool ranked = o->total && cli_goes_by_rank(o);
+    if (ranked) code = check_ranked(o, conn, ops, op_count);
     if (o->table) with.rows = &rows;
-    if ((named || o->table) && !o->json) code = cli_print_names(&with, ops, op_count);
-    if (code == EXIT_OK) code = (o->total && cli_goes_by_rank(o) ? run_ranked : run_files)(&with, conn, ops, op_count);
+    if (code == EXIT_OK && (named || o->table) && !o->json) code = cli_print_names(&with, ops, op_count);
+    if (code == EXIT_OK) code = (ranked ? run_ranked : run_files)(&with, conn, ops, op_count);
     if (o->table) cli_rows_end(&rows);
     cured_close(conn);
     return code == EXIT_OK ? cli_flush() : code;

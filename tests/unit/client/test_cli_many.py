@@ -7,7 +7,7 @@ import os
 import struct
 import zipfile
 
-from cli_daemon import CliTest, main, npy
+from cli_daemon import ENVIRONMENT, CliTest, main, npy
 
 
 class Many(CliTest):
@@ -149,6 +149,17 @@ class Many(CliTest):
             self.assertNotIn("total\n", result.out)
         self.assertIn("no total", result.err)
         self.assertIn(self.names[0], result.out)  # the line of the file that is there
+
+    def test_medians_that_a_daemon_does_not_find(self):
+        """It counts for no search; the files are not read first to say so in the end."""
+        for address in (self.unix, self.tcp):
+            for more in ((), ("--output", "table")):
+                result = self.run_static("median", *self.names, "--total", *more, "--connect", address)
+                self.assertEqual(64, result.code, result)
+                self.assertIn("--total: median of several files is found in this process: give --connect embedded:", result.err)
+                self.assertEqual("", result.out)
+        result = self.run_static("median", *self.names, "--total", env=dict(ENVIRONMENT, CURED_CONNECT=self.unix))
+        self.assertEqual(64, result.code, result)
 
     def test_nobody_there(self):
         result = self.run_static("sum", *self.names, "--connect", "unix:/nowhere/s")
