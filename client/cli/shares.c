@@ -66,9 +66,9 @@ static int check_each(const cli_options *o, const cured_op *ops, size_t op_count
         const bool ranked = cr_op_closing((cr_op)ops[i]) == CR_CLOSING_ORDER,
                    digest = cr_op_closing((cr_op)ops[i]) == CR_CLOSING_DIGEST;
         if (o->keys != NULL && !goes_by_key(ops[i], &error)) return cli_fail(EXIT_USAGE, "--keys: %s", error.text);
-        if (o->call.partial && ranked)
-            return cli_fail(EXIT_USAGE, "--partial: op %s has none, because it takes several reads of the whole array",
-                            name);
+        if (ranked && (o->call.partial || strcmp(o->command, "merge") == 0))
+            return cli_fail(EXIT_USAGE, "%s: op %s has none, because it takes several reads of the whole array",
+                            o->call.partial ? "--partial" : "merge: partials", name);
         if (digest && (o->call.nan == CURED_NAN_SKIP || o->where != NULL || (o->call.first != 0 && !o->call.partial)))
             return cli_fail(EXIT_USAGE, "--%s: %s is of all elements of a whole array",
                             o->where != NULL                ? "where"

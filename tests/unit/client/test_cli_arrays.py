@@ -450,6 +450,8 @@ class Arrays(CliTest):
             self.fails(65, whole + ": ", "merge", parts[0], whole, *arguments)
             self.fails(65, "not made for", "merge", other, "--ops", "max", *local)
             self.fails(65, "not one", "merge", whole, *arguments)
+            for op in ("median", "quantile"):
+                self.fails(64, "merge: partials: op %s has none, because it takes several reads" % op, "merge", other, "--ops", op, *local)
             self.fails(65, "not a partial", "merge", self.write("long", bytes(65537)), *arguments)
             self.fails(65, "", "merge", self.write("empty", b""), *arguments)
             self.fails(66, "No such file", "merge", self.dir + "/none", *arguments)
