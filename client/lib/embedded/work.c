@@ -373,10 +373,12 @@ void cr_work_progress(cr_local *local) {
 
 /* ---- the end ---- */
 
-/* Other threads fold claims of a few milliseconds at most; their end is what is waited for. */
+/* Other threads fold claims of a few milliseconds at most; their end is what is waited for. The news taken meanwhile may be of other
+ * works, which the next turn looks at. */
 static void wait_done(cr_work *work) {
     cr_local *local = work->local;
     take_done(local, work->line);
+    if (work->done) return;
     while (!work->done) {
         struct pollfd p = {.fd = local->event, .events = POLLIN};
         uint64_t count;
@@ -385,6 +387,7 @@ static void wait_done(cr_work *work) {
         atomic_store(&local->woken, false);
         take_done(local, work->line);
     }
+    cr_local_wake(local);
 }
 
 void cr_work_drop(cr_work *work) {

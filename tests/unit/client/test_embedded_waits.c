@@ -74,6 +74,36 @@ START_TEST(many_parts_in_any_order) {
 }
 END_TEST
 
+/* Threads may end other calls, too, while one is dropped whose claim they still fold: those are answered, and nobody looks for them for
+ * ever. Which call ends when is up to the machine; without the news of the others a round in some dozens went on for ever. */
+START_TEST(calls_that_end_while_another_is_dropped) {
+    enum { ROUNDS = 60, CALLS = 3, ELEMENTS = 9 << 20, HANG_MS = 60000 };
+    static const cured_op sum = CURED_OP_SUM;
+    static uint8_t data[ELEMENTS];
+    memset(data, 1, sizeof data);
+    cured_conn *conn = connect_threads(thread_counts[_i] + 1);
+    for (int round = 0; round < ROUNDS; round++) {
+        cured_call *calls[CALLS];
+        cured_options o = CURED_OPTIONS_INIT;
+        const cured_keys keys = {data, ELEMENTS, CURED_U8, 2, 1, false};
+        const int dropped = round % CALLS;
+        for (int i = 0; i < CALLS; i++) {
+            o.keys = i == dropped && round % 8 < 4 ? &keys : NULL;
+            OK(cured_reduce_buffer(conn, CURED_U8, &sum, 1, data, ELEMENTS, &o, &calls[i], NULL));
+        }
+        for (int turns = round % 7; turns > 0; turns--) cured_process(conn, NULL);
+        cured_call_free(calls[dropped]);
+        for (int i = 0; i < CALLS; i++) {
+            if (i == dropped) continue;
+            OK(cured_wait_for(calls[i], HANG_MS, NULL));
+            ck_assert_int_eq(integer(calls[i]), ELEMENTS);
+            cured_call_free(calls[i]);
+        }
+    }
+    cured_close(conn);
+}
+END_TEST
+
 START_TEST(cuda_memory_asks_for_a_daemon) {
     cured_conn *conn = connect_threads(1);
     cured_region *region;
@@ -96,5 +126,6 @@ END_TEST
 CR_CHECK_MAIN("embedded_waits") {
     tcase_add_loop_test(tc, many_streams, 0, 2);
     tcase_add_test(tc, many_parts_in_any_order);
+    tcase_add_loop_test(tc, calls_that_end_while_another_is_dropped, 0, 2);
     tcase_add_test(tc, cuda_memory_asks_for_a_daemon);
 }
