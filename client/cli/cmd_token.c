@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
@@ -63,16 +64,21 @@ static bool are_rights(const char *text) {
     }
 }
 
-/* A whole number, and behind it one of the units that the daemon takes for bytes. */
+/* A whole number, and behind it one of the units that the daemon takes for bytes: 64 bits hold both together. */
 static bool is_amount(const char *text, size_t length, bool bytes) {
     static const char *const units[] = {"", "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     const size_t digits = strspn(text, "0123456789"), left = digits < length ? length - digits : 0;
-    for (size_t i = 0; digits > 0 && i < (bytes ? sizeof units / sizeof units[0] : 1); i++)
-        if (strlen(units[i]) == left && memcmp(units[i], text + digits, left) == 0) return true;
+    errno = 0;
+    const uint64_t number = strtoull(text, NULL, 10);
+    if (digits == 0 || errno != 0) return false;
+    for (size_t i = 0; i < (bytes ? sizeof units / sizeof units[0] : 1); i++)
+        if (strlen(units[i]) == left && memcmp(units[i], text + digits, left) == 0)
+            return number <= UINT64_MAX >> (i > 1 ? 10 * (i - 1) : 0);
     return false;
 }
 
-/* Writes each WORD=N of text, the words those of use.def, with a space before it. NULL: one is wrong, or there is no room. */
+/* Writes each WORD=N of text, the words those of use.def, with a space before it. NULL: one is wrong or there twice, or there is no
+ * room. */
 static const char *write_limits(const char *text, char *out, size_t room) {
     static const char *const words[] = {
 #define CR_USE(name) #name "=",
@@ -80,13 +86,17 @@ static const char *write_limits(const char *text, char *out, size_t room) {
 #undef CR_USE
     };
     size_t used = 0;
+    uint32_t seen = 0; /* a bit for each word */
     *out = '\0';
     for (; text != NULL; text = text[strcspn(text, ",")] == ',' ? text + strcspn(text, ",") + 1 : NULL) {
         const size_t length = strcspn(text, ",");
         size_t i = 0, word = 0;
         while (i < sizeof words / sizeof words[0] && strncmp(words[i], text, strlen(words[i])) != 0) i++;
         if (i < sizeof words / sizeof words[0]) word = strlen(words[i]);
-        if (word == 0 || !is_amount(text + word, length - word, strstr(words[i], "bytes") != NULL)) return NULL;
+        if (word == 0 || (seen >> i & 1) != 0 ||
+            !is_amount(text + word, length - word, strstr(words[i], "bytes") != NULL))
+            return NULL;
+        seen |= 1u << i;
         const int n = snprintf(out + used, room - used, " %.*s", (int)length, text);
         if (n < 0 || (size_t)n >= room - used) return NULL;
         used += (size_t)n;
@@ -134,7 +144,7 @@ int cmd_token(const cli_options *o) {
     if (write_limits(o->limits, limits, sizeof limits) == NULL)
         return cli_fail(EXIT_USAGE,
                         "token: --limits is '%.60s', must be of calls=, bytes=, state_bytes=, regions=, region_bytes=, "
-                        "connections= and descriptors=, with numbers, such as calls=8,bytes=1GiB",
+                        "connections= and descriptors=, each once, with numbers below 2^64, such as calls=8,bytes=1GiB",
                         o->limits);
     void *library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL);
     void *function = library != NULL ? dlsym(library, "SHA256") : NULL;

@@ -290,6 +290,22 @@ class Doors(unittest.TestCase):
                 self.assertEqual(code, Asking.code(Asking.ask_stub(services.CuredStub(channel), metadata)[0]))
         daemon.check_end(self, daemon.stop())
 
+    def test_limits_that_a_line_may_have(self):
+        """What cured-client writes the daemon takes: a line that it refuses would keep it from starting."""
+        path = os.path.join(self.folder, "principals")
+        for limits, good in (("calls=8,bytes=1GiB", True), ("bytes=15EiB,state_bytes=16383PiB", True), ("calls=18446744073709551615", True),
+                             ("calls=0", True), ("calls=8,calls=9", False), ("bytes=1,calls=2,bytes=1", False), ("calls=18446744073709551616", False),
+                             ("bytes=16EiB", False), ("bytes=18446744073709551615KiB", False), ("calls=8KiB", False), ("calls=8,", False)):
+            made = subprocess.run([CLIENT, "token", "lap", "--limits", limits, "--json"], capture_output=True, text=True, env=environment())
+            self.assertEqual(0 if good else 64, made.returncode, (limits, made.stderr))
+            if not good:
+                self.assertIn("--limits is '%s'" % limits, made.stderr)
+                continue
+            with open(path, "w") as f:
+                f.write(json.loads(made.stdout)["line"] + "\n")
+            checked = subprocess.run([CURED, "--principals", path, "--check-config"], capture_output=True, text=True, env=environment())
+            self.assertEqual(0, checked.returncode, (limits, checked.stderr))
+
 
 if __name__ == "__main__":
     main()
