@@ -13,10 +13,13 @@ static cr_element of_integer(cr_dtype dtype, uint64_t bits) {
 static cr_element of_float(cr_dtype dtype, uint64_t bits, unsigned mantissa, unsigned exponent) {
     const uint64_t fraction = bits & (((uint64_t)1 << mantissa) - 1);
     const int top = (1 << exponent) - 1, field = (int)(bits >> mantissa) & top;
-    cr_element e = {.negative = bits >> (mantissa + exponent) & 1, .nan = cr_float_is_nan(dtype, bits)};
-    if (e.nan) return e;
-    const uint64_t magnitude = bits & (((uint64_t)1 << (mantissa + exponent)) - 1);
-    e.infinite = magnitude == cr_float_infinity(dtype, false);
+    cr_element e = {.negative = bits >> (mantissa + exponent) & 1};
+    if (field == top) { /* that of NaNs and infinities */
+        e.nan = cr_float_is_nan(dtype, bits);
+        if (e.nan) return e;
+        const uint64_t magnitude = bits & (((uint64_t)1 << (mantissa + exponent)) - 1);
+        e.infinite = magnitude == cr_float_infinity(dtype, false);
+    }
     e.mantissa = fraction | (uint64_t)(field != 0) << mantissa;
     e.exponent = (field ? field : 1) - (top >> 1) - (int)mantissa;
     return e;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/core/element.h"
+#include "kernels/core/fast.h"
 #include "kernels/core/finish.h"
 #include "kernels/core/key.h"
 #include "kernels/core/round.h"
@@ -141,10 +142,43 @@ cr_quantile_place cr_quantile_place_of(const cr_quantile_item *item, uint64_t n)
     return place;
 }
 
+/* What e counts for: its mantissa, in units of 2^exponent, times factor, which has so many bits. False: that is not sure to fit 125 bits. */
+static bool short_term(const cr_element *e, int exponent, unsigned __int128 factor, unsigned bits,
+                       unsigned __int128 *term) {
+    const int up = e->mantissa ? e->exponent - exponent : 0;
+    *term = 0;
+    if (!e->mantissa) return true;
+    if (64 - __builtin_clzll(e->mantissa) + up + (int)bits > 125) return false;
+    *term = ((unsigned __int128)e->mantissa << up) * factor;
+    return true;
+}
+
+/* As cr_quantile_between, where 128 bits hold it all; false: they do not. */
+static bool between_short(cr_dtype result, const cr_element *low, const cr_element *high,
+                          const cr_quantile_place *place, uint64_t *bits) {
+    const unsigned scale = place->weight ? place->scale : 0;
+    if (low->infinite || high->infinite || scale > 64 || !cr_fast_on(CR_FAST_SHORT_RANKS)) return false;
+    const int exponent =
+        !high->mantissa || (low->mantissa && low->exponent < high->exponent) ? low->exponent : high->exponent;
+    unsigned __int128 a, b;
+    if (!short_term(low, exponent, ((unsigned __int128)1 << scale) - place->weight, scale + !scale, &a) ||
+        !short_term(high, exponent, place->weight, scale, &b))
+        return false;
+    const __int128 sum = (low->negative ? -(__int128)a : (__int128)a) + (high->negative ? -(__int128)b : (__int128)b);
+    if (sum == 0)
+        *bits = low->negative && high->negative ? cr_float_negative_zero(result) : 0;
+    else
+        *bits = cr_round_short(result, sum < 0, sum < 0 ? -(unsigned __int128)sum : (unsigned __int128)sum,
+                               exponent - (int)scale, false);
+    return true;
+}
+
 uint64_t cr_quantile_between(cr_dtype dtype, cr_dtype result, uint64_t low_key, uint64_t high_key,
                              const cr_quantile_place *place) {
     const cr_element low = cr_element_of(dtype, cr_bits_of_key(dtype, low_key));
     const cr_element high = cr_element_of(dtype, cr_bits_of_key(dtype, high_key));
+    uint64_t bits;
+    if (between_short(result, &low, place->weight ? &high : &low, place, &bits)) return bits;
     cr_big first, second;
     cr_big_set(&first, 1);
     cr_big_set(&second, place->weight);

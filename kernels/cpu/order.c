@@ -13,7 +13,7 @@
 
 enum {
     FEW = 2048,    /* elements that are copied */
-    SORTED = 24,   /* keys that are put in order one by one */
+    SORTED = 16,   /* keys that are put in order one by one */
     COLUMNS = 16,  /* gathered at once: a line of the cache of each line of f32 */
     LINES = 16384, /* of them; more are read in several goes */
     ALIGN = 64
@@ -73,38 +73,49 @@ static void sort(uint64_t *keys, size_t n) {
 }
 
 /* The least of the keys whose digit is this. */
-static uint64_t least_of(const uint64_t *keys, size_t n, unsigned shift, uint64_t digit) {
+static uint64_t least_of(const uint64_t *keys, size_t n, unsigned shift, uint64_t all, uint64_t digit) {
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < n; i++)
-        if ((keys[i] >> shift & 255) == digit && keys[i] < least) least = keys[i];
+        if ((keys[i] >> shift & all) == digit && keys[i] < least) least = keys[i];
     return least;
 }
 
-/* The key of a rank, and of the one after it if there is one; keys are used up. */
-static void pick(uint64_t *keys, size_t n, size_t rank, unsigned width, uint64_t found[2]) {
+/* The key of a rank, and of the one after it if there is one; keys are used up. The first turn looks at the highest bits in which keys
+ * differ, and each adds up its counts from the least digit that there is: both spare turns and steps where keys are alike. */
+static void pick(uint64_t *keys, size_t n, size_t rank, uint64_t found[2]) {
+    enum { BITS = 8 };
     bool pair = rank + 1 < n;
-    for (unsigned shift = width - 8; n > SORTED; shift -= 8) {
-        uint32_t counts[256] = {0};
-        uint64_t digit = 0;
-        for (size_t i = 0; i < n; i++) counts[keys[i] >> shift & 255]++;
+    uint64_t differ = 0;
+    for (size_t i = 0; i < n; i++) differ |= keys[i] ^ keys[0];
+    for (unsigned shift, below = differ ? 64 - (unsigned)__builtin_clzll(differ) : 0; n > SORTED; below = shift) {
+        if (!below) { /* all that are left are equal */
+            found[0] = keys[0];
+            if (pair) found[1] = keys[0];
+            return;
+        }
+        const uint64_t all = (1 << BITS) - 1;
+        uint16_t counts[1 << BITS] = {0};
+        uint64_t digit = all;
+        shift = below > BITS ? below - BITS : 0;
+        for (size_t i = 0; i < n; i++) {
+            const uint64_t of = keys[i] >> shift & all;
+            digit = of < digit ? of : digit;
+            counts[of]++;
+        }
         for (; rank >= counts[digit]; digit++) rank -= counts[digit];
         if (pair && rank + 1 >= counts[digit]) {
             uint64_t after = digit + 1;
             while (!counts[after]) after++;
-            found[1] = least_of(keys, n, shift, after);
+            found[1] = least_of(keys, n, shift, all, after);
             pair = false;
         }
         size_t kept = 0;
-        for (size_t i = 0; i < n && counts[digit] != n; i++) {
+        for (size_t i = 0; i < n; i++) {
             const uint64_t key = keys[i];
             keys[kept] = key;
-            kept += (key >> shift & 255) == digit;
+            kept += (key >> shift & all) == digit;
         }
-        n = counts[digit];
-        if (shift) continue;
-        found[0] = keys[0]; /* all that are left are equal */
-        if (pair) found[1] = keys[0];
-        return;
+        n = kept;
     }
     sort(keys, n);
     found[0] = keys[rank];
@@ -112,7 +123,6 @@ static void pick(uint64_t *keys, size_t n, size_t rank, unsigned width, uint64_t
 }
 
 static void few(const cr_order *order, const cr_view *view, size_t n, uint64_t *keys, uint64_t *answers) {
-    const unsigned width = 8 * (unsigned)cr_dtype_size(order->dtype);
     size_t seen;
     const size_t kept = take_keys(order->dtype, view, n, keys, &seen);
     const bool none = !kept || (kept != seen && !order->skips);
@@ -122,13 +132,13 @@ static void few(const cr_order *order, const cr_view *view, size_t n, uint64_t *
         answers[i] = cr_float_nan(order->result);
         if (none) continue;
         const cr_quantile_place place = cr_quantile_place_of(&order->items[i], kept);
-        uint64_t found[2];
+        uint64_t found[2] = {0, 0};
         if (kept <= SORTED) {
             found[0] = keys[place.low];
             found[1] = keys[place.high];
         } else {
             if (i + 1 < order->count) memcpy(copy, keys, kept * sizeof keys[0]);
-            pick(i + 1 < order->count ? copy : keys, kept, (size_t)place.low, width, found);
+            pick(i + 1 < order->count ? copy : keys, kept, (size_t)place.low, found);
             if (place.high == place.low) found[1] = found[0];
         }
         answers[i] = cr_quantile_between(order->dtype, order->result, found[0], found[1], &place);

@@ -310,6 +310,7 @@ static void run_ways(const input *in, uint64_t order) {
         for (int way = 0; way < (embedded != NULL ? 8 : 6); way++) {
             answers *a = i == 0 && way == 0 ? &first : &other;
             if (a == &other) answers_new(a, in);
+            if (way == 1) cr_fast_switch_off((uint64_t)1 << CR_FAST_KEY_SQUARES);
             if (way == 3) cr_fast_switch_off((uint64_t)1 << CR_FAST_KEY_DIGITS);
             if (way == 4) cr_fast_switch_off((uint64_t)1 << CR_FAST_SUMS | (uint64_t)1 << CR_FAST_PAIRS);
             if (way > 5)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cured/cured.h"
+#include "kernels/core/fast.h"
 #include "kernels/cpu/axis.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/keys/keys.h"
@@ -275,15 +276,20 @@ static void check(const one_case *c, const answers *first, answers *other, const
 static void run_ways(const one_case *c, bool whole, answers *first) {
     bool have = false, alike = true;
     for (uint32_t i = 1; i < c->h->items; i++) alike &= c->items[i].method == c->items[0].method;
-    for (size_t isa = 0; isa < sizeof isas / sizeof isas[0]; isa++) {
+    for (size_t turn = 0; turn < 2 * sizeof isas / sizeof isas[0]; turn++) {
+        const size_t isa = turn / 2;
         if (cr_cpu_select(isas[isa], NULL) != CR_OK) continue;
+        const bool without = turn % 2 != 0;
         answers a = answers_new(c);
+        cr_fast_switch_off(without ? UINT64_C(1) << CR_FAST_SHORT_RANKS : 0);
         (whole ? in_memory : c->h->borders ? by_segments : c->h->columns ? by_keys : by_blocks)(c, &a);
+        cr_fast_switch_off(0);
         if (have)
-            check(c, first, &a, isas[isa], "memory");
+            check(c, first, &a, isas[isa], without ? "without short_ranks" : "memory");
         else
             *first = a;
         have = true;
+        if (without) continue;
         if (whole) {
             a = answers_new(c);
             by_reads(c, &a);

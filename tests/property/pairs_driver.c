@@ -224,10 +224,15 @@ static const char *go(const scene *s, unsigned way, answers *a) {
             by_offsets(s, a);
             return "offsets";
         case 5:
+            cr_fast_switch_off(UINT64_C(1) << CR_FAST_SHORT_PAIRS);
+            by_blocks(s, a);
+            cr_fast_switch_off(0);
+            return "blocks without short_pairs";
         case 6:
         case 7:
-            if (embedded == NULL || (way == 7 && !rows)) return NULL;
-            by_libcured(s, (how)(way - 5), a);
+        case 8:
+            if (embedded == NULL || (way == 8 && !rows)) return NULL;
+            by_libcured(s, (how)(way - 6), a);
             return "libcured";
         default:
             return NULL;
@@ -240,7 +245,7 @@ static void run(const scene *s) {
     bool have = false;
     for (size_t isa = 0; isa < sizeof isas / sizeof isas[0]; isa++) {
         if (cr_cpu_select(isas[isa], NULL) != CR_OK) continue;
-        for (unsigned way = 0; way < 5 + HOWS; way++) {
+        for (unsigned way = 0; way < 6 + HOWS; way++) {
             answers_new(&a, s);
             const char *name = go(s, way, &a);
             if (!have) {

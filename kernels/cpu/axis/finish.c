@@ -236,7 +236,7 @@ static cr_status store_squares(const finish *f, cr_error *error) {
     if (!spread && !f->root && (narrow || f->result == CR_F64)) {
         f->isa->round_rows(&square, f->count, 0, narrow, f->to, hard);
     } else if (f->result == CR_F64 && (!spread || (n > opts->ddof && n <= most))) {
-        f->isa->round_squares(spread ? &sum : NULL, &square, f->count, n, opts->ddof, f->root, f->to, hard);
+        f->isa->round_squares(spread ? &sum : NULL, &square, f->count, n, NULL, opts->ddof, f->root, f->to, hard);
     }
     for (unsigned i = 0; i < f->count; i++) {
         for (int kind = 0; kind < 3 && f->strip->sums[2].special; kind++) {

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/axis/plan.h"
 #include "kernels/cpu/fold.h"
+#include "kernels/cpu/rows/pairs.h"
 
 enum {
     GATHER_BYTES = 32768, /* on the stack; holds 4,096 elements of any type */
@@ -101,29 +102,94 @@ cr_status cr_axis_store_ops(const cr_axis_plan *plan, cr_ops ops, const cr_parti
     return CR_OK;
 }
 
+/* A call. */
+typedef struct a_call {
+    const cr_axis_plan *plan;
+    const cr_view *view;
+    uint64_t output;
+    cr_partial *partials;
+    void *const *out;
+    cr_error *error;
+} a_call;
+
+static cr_view block_at(const a_call *call, uint64_t b) {
+    const cr_axis_spec *spec = call->plan->spec;
+    const uint64_t n = b * spec->shape.n;
+    return (cr_view){call->view->data + n * spec->shape.inner * call->plan->size,
+                     cr_mask_from(call->view->mask, n * spec->mask_line),
+                     cr_second_from(call->view->second, n * spec->second_line * call->plan->size)};
+}
+
+/* Columns [c, c + count) of block b, GATHER_COLUMNS at most. */
+static cr_status fold_columns(const a_call *call, uint64_t b, uint64_t c, uint64_t count) {
+    const cr_axis_plan *plan = call->plan;
+    const cr_shape *shape = &plan->spec->shape;
+    const cr_view block = block_at(call, b);
+    cr_status status = CR_OK;
+    for (uint64_t i = 0; i < count; i++) cr_partial_init(&call->partials[i], plan->dtype, plan->generic);
+    if (cr_axis_has_rows(plan->spec))
+        cr_cpu_fold_view(call->partials, &block, shape->n, 0);
+    else
+        fold_lines(plan, call->partials, block.data + c * plan->size, &block, 0, c, shape->n, count);
+    for (uint64_t i = 0; i < count && status == CR_OK; i++) {
+        const uint64_t at = b * shape->inner + c + i;
+        status = cr_axis_store_ops(plan, plan->generic_ops, &call->partials[i], call->output + at, at, call->out,
+                                   call->error);
+    }
+    return status;
+}
+
+/* Rows [b, b + count), CR_ROWS at most, of pairs. */
+static cr_status pairs_of_rows(const a_call *call, uint64_t b, unsigned count) {
+    const cr_view first = block_at(call, b);
+    uint64_t borders[CR_ROWS + 1];
+    uint8_t hard[CR_ROWS];
+    cr_status status = CR_OK;
+    for (unsigned i = 0; i <= count; i++) borders[i] = i * call->plan->spec->shape.n;
+    const cr_pair_rows rows = {
+        .x = first.data, .y = first.second, .narrow = call->plan->dtype == CR_F32, .borders = borders};
+    cr_pair_rows_answer(call->plan, call->plan->generic_ops, &rows, count, b, call->out, hard);
+    for (unsigned i = 0; i < count && status == CR_OK; i++)
+        if (hard[i]) status = fold_columns(call, b + i, 0, 1);
+    return status;
+}
+
+/* Columns [c, c + count) of block b, CR_ROWS at most, of pairs. */
+static cr_status pairs_of_columns(const a_call *call, uint64_t b, uint64_t c, unsigned count) {
+    const cr_axis_spec *spec = call->plan->spec;
+    const size_t size = call->plan->size;
+    const cr_view block = block_at(call, b);
+    uint8_t hard[CR_ROWS];
+    cr_status status = CR_OK;
+    const cr_pair_rows lines = {.x = block.data + c * size,
+                                .y = block.second + c * size,
+                                .narrow = spec->dtype == CR_F32,
+                                .n = spec->shape.n,
+                                .x_line = spec->shape.inner * size,
+                                .y_line = spec->second_line * size};
+    cr_pair_rows_answer(call->plan, call->plan->generic_ops, &lines, count, b * spec->shape.inner + c, call->out, hard);
+    for (unsigned i = 0; i < count && status == CR_OK; i++)
+        if (hard[i]) status = fold_columns(call, b, c + i, 1);
+    return status;
+}
+
 cr_status cr_axis_generic_blocks(const cr_axis_plan *plan, const cr_view *view, uint64_t output, uint64_t blocks,
                                  void *scratch, void *const out[], cr_error *error) {
+    const a_call call = {plan, view, output, scratch, out, error};
     const cr_shape *shape = &plan->spec->shape;
-    cr_partial *partials = scratch;
+    const bool rows = cr_axis_has_rows(plan->spec);
+    const uint64_t most = rows ? CR_PAIR_ROW_BYTES / plan->size : (uint64_t)1 << CR_PAIR_LINES_LOG2;
+    const bool pairs = shape->n <= most && cr_pair_rows_take(plan, plan->generic_ops, view);
+    cr_status status = CR_OK;
+    for (uint64_t b = 0; rows && pairs && b < blocks && status == CR_OK; b += CR_ROWS)
+        status = pairs_of_rows(&call, b, blocks - b < CR_ROWS ? (unsigned)(blocks - b) : CR_ROWS);
+    if (rows && pairs) return status;
+    const uint64_t step = pairs ? CR_ROWS : GATHER_COLUMNS;
     for (uint64_t b = 0; b < blocks; b++) {
-        const cr_view block = {view->data + b * shape->n * shape->inner * plan->size,
-                               cr_mask_from(view->mask, b * shape->n * plan->spec->mask_line),
-                               cr_second_from(view->second, b * shape->n * plan->spec->second_line * plan->size)};
-        for (uint64_t c = 0; c < shape->inner; c += GATHER_COLUMNS) {
-            uint64_t now = shape->inner - c < GATHER_COLUMNS ? shape->inner - c : GATHER_COLUMNS;
-            for (uint64_t i = 0; i < now; i++) cr_partial_init(&partials[i], plan->dtype, plan->generic);
-            if (cr_axis_has_rows(plan->spec)) {
-                cr_cpu_fold_view(partials, &block, shape->n, 0);
-            } else {
-                fold_lines(plan, partials, block.data + c * plan->size, &block, 0, c, shape->n, now);
-            }
-            for (uint64_t i = 0; i < now; i++) {
-                const uint64_t at = b * shape->inner + c + i;
-                cr_status status =
-                    cr_axis_store_ops(plan, plan->generic_ops, &partials[i], output + at, at, out, error);
-                if (status != CR_OK) return status;
-            }
+        for (uint64_t c = 0; c < shape->inner && status == CR_OK; c += step) {
+            const uint64_t now = shape->inner - c < step ? shape->inner - c : step;
+            status = pairs ? pairs_of_columns(&call, b, c, (unsigned)now) : fold_columns(&call, b, c, now);
         }
     }
-    return CR_OK;
+    return status;
 }

@@ -72,6 +72,7 @@ typedef struct cr_axis_plan {
 /* What each instruction set offers (axis.inc). */
 struct cr_rows;
 struct cr_row_sums;
+struct cr_pair_rows;
 struct cr_prod_line;
 typedef struct cr_axis_isa {
     const char *name;
@@ -94,9 +95,14 @@ typedef struct cr_axis_isa {
     /* Σ of columns [first, first + count), count at most CR_STRIP_PAD, as of rows. */
     void (*column_sums)(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned first, unsigned count,
                         struct cr_row_sums *sums);
-    /* The root of Σx² of rows [0, count) (sum: NULL), or their variance over n − ddof, or the root of that, as f64. */
+    /* The root of Σx² of rows [0, count) (sum: NULL), or their variance over n − ddof, or the root of that, as f64. counts: each row's own
+     * n, in vectors; NULL: all have n. */
     unsigned (*round_squares)(const struct cr_row_sums *sum, const struct cr_row_sums *square, unsigned count,
-                              uint64_t n, uint64_t ddof, bool root, uint8_t *to, uint8_t *hard);
+                              uint64_t n, const double *counts, uint64_t ddof, bool root, uint8_t *to, uint8_t *hard);
+    /* Σ of the terms of count rows of pairs: at is that of a sum of pairs. And Σ of products over Σ of weights, as f64, as of rows. */
+    void (*pairs)(const struct cr_pair_rows *rows, unsigned count, cr_sum_at at, struct cr_row_sums *sums);
+    unsigned (*round_averages)(const struct cr_row_sums *products, const struct cr_row_sums *weights, unsigned count,
+                               uint8_t *to, uint8_t *hard);
     /* Multiplies a line's columns by the elements at p. */
     void (*prod_line)(const struct cr_prod_line *to, cr_dtype dtype, const uint8_t *p);
     /* (h, l) times (g, k) in double-double, for each of count. */

@@ -97,13 +97,13 @@ ALWAYS vf64 root_of(vf64 x) {
 }
 
 /* (s + v) / divisor, where v is off by at most d; lanes of *hard are not certain. */
-ALWAYS vf64 quotient(vf64 s, vf64 v, vf64 d, double divisor, vu64 *hard) {
+ALWAYS vf64 quotient(vf64 s, vf64 v, vf64 d, vf64 divisor, vu64 *hard) {
     vf64 q = s / divisor;
     vu64 inexact = ~(vu64)(v == 0) | ~(vu64)(d == 0);
     *hard = (vu64){0};
     if (!any_bit(inexact)) return q; /* one division, one rounding */
     vu64 usual = (vu64)(magnitude_of(s) > 0x1p-900) & (vu64)(magnitude_of(s) < 0x1p900);
-    vf64 r = negative_product(q, ALL(vf64, divisor), s);
+    vf64 r = negative_product(q, divisor, s);
     vf64 c = (r + v) / divisor, doubt = (magnitude_of(r) + magnitude_of(v) + d * 0x1p51) / divisor * 0x1p-50;
     vf64 low = q + (c - doubt), high = q + (c + doubt);
     *hard = inexact & ~(usual & (vu64)(low == high));
@@ -171,7 +171,7 @@ static unsigned round_sums(const cr_axis_plan *plan, const cr_strip *strip, int 
         vf64 exact_s = s;
         s = two_sum(exact_s, v, &e); /* rounded once; e and s together are not the sum, but s is its nearest */
         if (divisor != 0 && !shifts) {
-            s = quotient(exact_s, v, (vf64){0}, (double)divisor, &doubt);
+            s = quotient(exact_s, v, (vf64){0}, ALL(vf64, (double)divisor), &doubt);
         } else if (divisor != 0) {
             doubt = (vu64)(magnitude_of(s) < 0x1p-900) & (vu64)(s != 0);
             s *= 1.0 / (double)divisor;
@@ -231,7 +231,7 @@ ALWAYS vf64 round_row(const cr_row_sums *sums, unsigned i, bool plain, double di
     }
     if (plain) return hi / divisor;
     vf64 s = two_sum(hi, lo, &v);
-    s = quotient(s, v, d, divisor, hard);
+    s = quotient(s, v, d, ALL(vf64, divisor), hard);
     *hard |= ~(vu64)(s == s);
     return s;
 }
@@ -289,11 +289,11 @@ ALWAYS void load_row_sum(const cr_row_sums *sums, unsigned i, vf64 *s, vf64 *v, 
 }
 
 /* n·Σx² − (Σx)² as s + v, off by at most *d; exact where nothing was rounded. */
-ALWAYS vf64 spread(const cr_row_sums *sum, const cr_row_sums *square, unsigned i, double n, vf64 *v, vf64 *d) {
+ALWAYS vf64 spread(const cr_row_sums *sum, const cr_row_sums *square, unsigned i, vf64 n, vf64 *v, vf64 *d) {
     vf64 a, al, ad, q, ql, qd, rest;
     load_row_sum(sum, i, &a, &al, &ad);
     load_row_sum(square, i, &q, &ql, &qd);
-    vf64 p = q * n, pe = product_error(q, ALL(vf64, n), p), t = a * a, te = product_error(a, a, t);
+    vf64 p = q * n, pe = product_error(q, n, p), t = a * a, te = product_error(a, a, t);
     vf64 s = two_sum(p, -t, &rest);
     vf64 low = (rest + (pe - te)) + (ql * n - 2 * a * al);
     /* What is rounded or left out is below a few units in 2^-106 of either product. */
@@ -305,7 +305,7 @@ ALWAYS vf64 spread(const cr_row_sums *sum, const cr_row_sums *square, unsigned i
 }
 
 static unsigned round_squares(const cr_row_sums *sum, const cr_row_sums *square, unsigned count, uint64_t n,
-                              uint64_t ddof, bool root, uint8_t *to, uint8_t *hard) {
+                              const double *counts, uint64_t ddof, bool root, uint8_t *to, uint8_t *hard) {
     unsigned left = 0;
     for (unsigned i = 0; i < count; i += ROUND_LANES) {
         vf64 s, v, d;
@@ -315,12 +315,13 @@ static unsigned round_squares(const cr_row_sums *sum, const cr_row_sums *square,
             load_row_sum(square, i, &s, &v, &d);
             s = rounded_root(s, v, d, &doubtful);
         } else {
-            double divisor = (double)n * (double)(n - ddof); /* exact: rows are short */
-            s = spread(sum, square, i, (double)n, &v, &d);
+            const vf64 many = counts ? LOAD(vf64, counts + i) : ALL(vf64, (double)n);
+            const vf64 divisor = many * (many - (double)ddof); /* exact: rows are short */
+            s = spread(sum, square, i, many, &v, &d);
             doubtful = (vu64)(magnitude_of(s) > 0x1p800) | (vu64)(magnitude_of(s) < d * 0x1p20);
             if (root) {
                 /* The quotient as q + c, then its root. */
-                vf64 q = s / divisor, r = negative_product(q, ALL(vf64, divisor), s) + v, c = r / divisor;
+                vf64 q = s / divisor, r = negative_product(q, divisor, s) + v, c = r / divisor;
                 vu64 more, exact = (vu64)(r == 0) & (vu64)(v == 0) & (vu64)(d == 0);
                 vf64 off = (magnitude_of(c) + magnitude_of(v) / divisor) * 0x1p-50 + d / divisor * 2;
                 s = rounded_root(q, c, (vf64)((vu64)off & ~exact), &more);

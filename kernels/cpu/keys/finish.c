@@ -67,14 +67,6 @@ static bool is_whole(const cr_by_key *s, cr_op op, const cr_finish_opts *share) 
            share->result_dtype == CR_DTYPE_NONE;
 }
 
-/* A cell's four digits as upper·2^(2·step) + lower, where lower is not negative. */
-static __int128 four_digits(const int64_t *digit, int step, unsigned __int128 *lower) {
-    const int64_t below = ((int64_t)1 << step) - 1;
-    const int64_t third = digit[2] + (digit[3] >> step), second = digit[1] + (third >> step);
-    *lower = (unsigned __int128)(third & below) << step | (uint64_t)(digit[3] & below);
-    return (__int128)digit[0] * (below + 1) + second;
-}
-
 /* upper·2^below + lower, rounded once. */
 static double rounded_wide(__int128 upper, unsigned __int128 lower, int below) {
     const bool negative = upper < 0;
@@ -110,25 +102,23 @@ static double quotient(__int128 x, uint64_t n) {
     return x < 0 ? -q : q;
 }
 
-static double scaled(double x, int exponent) {
-    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
-    double by;
-    memcpy(&by, &bits, sizeof by);
-    return x * by;
-}
-
 /* What a sum has beside its digits. */
 typedef struct beside {
-    const uint64_t *words[CR_SUM_LIMBS + 3]; /* [cell] */
+    const uint64_t *words[2 * (CR_SUM_LIMBS + 3)]; /* [cell]; of two sums at most */
     unsigned count;
 } beside;
 
 static void look_beside(beside *all, const cr_key_sum *sum) {
-    all->count = 0;
     for (unsigned i = 0; sum->limbed && i < sum->limbs; i++)
         if (sum->limb[i] != NULL) all->words[all->count++] = (const uint64_t *)sum->limb[i];
     for (int kind = 0; kind < 3; kind++)
         if (sum->special[kind] != NULL) all->words[all->count++] = sum->special[kind];
+}
+
+static bool has_beside(const beside *all, uint64_t cell) {
+    uint64_t some = 0;
+    for (unsigned w = 0; w < all->count; w++) some |= all->words[w][cell];
+    return some != 0;
 }
 
 /* Answers of an op, but for those of cells whose digits do not hold it all. */
@@ -136,6 +126,7 @@ static void finish_quickly(const cr_by_key *s, const cr_key_sum *sum, bool mean,
                            uint8_t *to) {
     enum { EXACT = 53 };
     const int64_t most = (int64_t)1 << EXACT, step = (int64_t)1 << sum->step;
+    const double unit = cr_key_power(sum->top - sum->step);
     for (uint64_t i = 0; i < count; i++) {
         const int64_t *digit = sum->digits + (first + i) * sum->levels;
         const int64_t high = digit[0], low = sum->levels == 2 ? digit[1] : 0;
@@ -150,7 +141,7 @@ static void finish_quickly(const cr_by_key *s, const cr_key_sum *sum, bool mean,
         } else {
             const __int128 x = (__int128)high * step + low;
             answer = exact && n == 1 ? total : exact && divides ? total / (double)n : quotient(x, n);
-            answer = scaled(answer, sum->top - sum->step);
+            answer *= unit;
         }
         memcpy(to + i * sizeof answer, &answer, sizeof answer);
     }
@@ -158,10 +149,11 @@ static void finish_quickly(const cr_by_key *s, const cr_key_sum *sum, bool mean,
 
 /* The same of sums that have four digits. */
 static void finish_four(const cr_key_sum *sum, uint64_t first, uint64_t count, uint8_t *to) {
+    const double unit = cr_key_power(sum->top - 3 * sum->step);
     for (uint64_t i = 0; i < count; i++) {
         unsigned __int128 lower;
-        const __int128 upper = four_digits(sum->digits + (first + i) * 4, sum->step, &lower);
-        const double answer = scaled(rounded_wide(upper, lower, 2 * sum->step), sum->top - 3 * sum->step);
+        const __int128 upper = cr_key_four(sum->digits + (first + i) * 4, sum->step, &lower);
+        const double answer = rounded_wide(upper, lower, 2 * sum->step) * unit;
         memcpy(to + i * sizeof answer, &answer, sizeof answer);
     }
 }
@@ -174,7 +166,7 @@ static bool finish_whole(const cr_by_key *s, const cr_key_sum *sum, uint64_t fir
         const int64_t *digit = sum->digits + (first + *at) * sum->levels;
         const int64_t two[4] = {0, 0, digit[0], digit[1]};
         unsigned __int128 lower;
-        const __int128 upper = four_digits(sum->levels == 4 ? digit : two, sum->step, &lower);
+        const __int128 upper = cr_key_four(sum->levels == 4 ? digit : two, sum->step, &lower);
         const uint64_t low = (uint64_t)lower;
         if (upper != (is_signed ? (int64_t)low >> 63 : 0)) return false;
         memcpy(to + *at * sizeof low, &low, sizeof low);
@@ -186,7 +178,7 @@ static bool finish_whole(const cr_by_key *s, const cr_key_sum *sum, uint64_t fir
 static cr_status finish_sum(const cr_by_key *s, const cr_key_sum *sum, const cr_finish_opts *share, uint32_t k,
                             uint64_t first, uint64_t count, void *const out[], cr_error *error) {
     const cr_op op = s->spec.ops[k];
-    beside all;
+    beside all = {.count = 0};
     cr_status status = CR_OK;
     look_beside(&all, sum);
     if (is_whole(s, op, &share[k])) {
@@ -197,10 +189,27 @@ static cr_status finish_sum(const cr_by_key *s, const cr_key_sum *sum, const cr_
     } else {
         finish_quickly(s, sum, cr_op_divisor(op) == CR_DIVISOR_COUNT, first, count, out[k]);
     }
-    for (uint64_t i = 0; all.count != 0 && i < count && status == CR_OK; i++) {
-        uint64_t some = 0;
-        for (unsigned w = 0; w < all.count; w++) some |= all.words[w][first + i];
-        if (some != 0) status = finish_slowly(s, share, cr_ops_of(op), first + i, i, out, error);
+    for (uint64_t i = 0; all.count != 0 && i < count && status == CR_OK; i++)
+        if (has_beside(&all, first + i)) status = finish_slowly(s, share, cr_ops_of(op), first + i, i, out, error);
+    return status;
+}
+
+/* Answers of op number k, which cr_key_squares takes; those that it leaves, slowly. */
+static cr_status finish_squares(const cr_by_key *s, const cr_finish_opts *share, uint32_t k, uint64_t first,
+                                uint64_t count, void *const out[], cr_error *error) {
+    enum { AT_ONCE = 256 };
+    const cr_op op = s->spec.ops[k];
+    beside all = {.count = 0};
+    cr_status status = CR_OK;
+    look_beside(&all, &s->sums[CR_AT_SUMSQ]);
+    if (cr_op_term(op) == CR_TERM_SPREAD) look_beside(&all, &s->sums[CR_AT_SUM]);
+    for (uint64_t at = 0; at < count && status == CR_OK; at += AT_ONCE) {
+        const unsigned now = count - at < AT_ONCE ? (unsigned)(count - at) : AT_ONCE;
+        uint8_t hard[AT_ONCE];
+        cr_key_squares(s, op, first + at, now, (uint8_t *)out[k] + at * sizeof(double), hard);
+        for (uint64_t i = at; i < at + now && status == CR_OK; i++)
+            if (hard[i - at] || has_beside(&all, first + i))
+                status = finish_slowly(s, share, cr_ops_of(op), first + i, i, out, error);
     }
     return status;
 }
@@ -217,6 +226,7 @@ static cr_status name_first(const cr_by_key *s, const cr_finish_opts *share, cr_
 static cr_status finish(const cr_by_key *s, uint64_t first, uint64_t count, void *const out[], cr_error *error) {
     cr_finish_opts share[CR_AXIS_MAX_OPS];
     const cr_key_sum *sums[CR_AXIS_MAX_OPS] = {NULL};
+    bool squares[CR_AXIS_MAX_OPS] = {false};
     cr_ops left = 0, all = 0;
     cr_status status = CR_OK;
     for (uint32_t k = 0; k < s->spec.op_count; k++) {
@@ -224,11 +234,14 @@ static cr_status finish(const cr_by_key *s, uint64_t first, uint64_t count, void
         if (cr_op_closing(op) == CR_CLOSING_ORDER) continue;
         share[k] = cr_finish_share(op, s->spec.dtype, &s->spec.finish, NULL);
         sums[k] = quick_sum(s, op, &share[k]);
+        squares[k] = cr_key_squares_take(s, op, &share[k]);
         all |= cr_ops_of(op);
-        if (sums[k] == NULL) left |= cr_ops_of(op);
+        if (sums[k] == NULL && !squares[k]) left |= cr_ops_of(op);
     }
-    for (uint32_t k = 0; k < s->spec.op_count && status == CR_OK; k++)
+    for (uint32_t k = 0; k < s->spec.op_count && status == CR_OK; k++) {
         if (sums[k] != NULL) status = finish_sum(s, sums[k], share, k, first, count, out, error);
+        if (squares[k]) status = finish_squares(s, share, k, first, count, out, error);
+    }
     if (left != 0 && status == CR_OK) return name_first(s, share, left, first, count, out, error);
     return status == CR_OK ? CR_OK : name_first(s, share, all, first, count, out, error);
 }

@@ -9,11 +9,13 @@
 #include "kernels/cpu/family/power.h"
 #include "kernels/cpu/keys/state.h"
 
+#define INLINE static inline __attribute__((always_inline))
+
 /* The bits of an element; a bool is 0 or 1. */
-static uint64_t element(const uint8_t *p, cr_dtype dtype, size_t size) {
+INLINE uint64_t element(const uint8_t *p, cr_dtype dtype, size_t size) {
     uint64_t bits = 0;
     memcpy(&bits, p, size);
-    return dtype == CR_BOOL ? bits != 0 : bits;
+    return size == 1 && dtype == CR_BOOL ? bits != 0 : bits;
 }
 
 typedef struct kind {
@@ -27,28 +29,43 @@ static kind kind_of(cr_dtype dtype) {
     return (kind){dtype, cr_dtype_kind(dtype), cr_dtype_size(dtype), cr_turns_of(dtype)};
 }
 
-static bool is_nan(const kind *k, uint64_t bits) { return !cr_turns_number(&k->turns, bits); }
+INLINE bool is_nan(const cr_turns *turns, uint64_t bits) { return !cr_turns_number(turns, bits); }
 
-static void take_min(cr_key_end *end, uint64_t key, uint64_t index) {
+/* The loops are compiled for each size: a load whose size is not known is a call. */
+#define OF_EACH_SIZE(name)                                                         \
+    static void name(cr_by_key *state, const cr_key_block *block, const kind *k) { \
+        if (k->size == 1)                                                          \
+            name##_of(state, block, k, 1);                                         \
+        else if (k->size == 2)                                                     \
+            name##_of(state, block, k, 2);                                         \
+        else if (k->size == 4)                                                     \
+            name##_of(state, block, k, 4);                                         \
+        else                                                                       \
+            name##_of(state, block, k, 8);                                         \
+    }
+
+INLINE void take_min(cr_key_end *end, uint64_t key, uint64_t index) {
     if (key < end->key || (key == end->key && index < end->index)) *end = (cr_key_end){key, index};
 }
 
-static void take_max(cr_key_end *end, uint64_t key, uint64_t index) {
+INLINE void take_max(cr_key_end *end, uint64_t key, uint64_t index) {
     if (key > end->key || (key == end->key && index < end->index)) *end = (cr_key_end){key, index};
 }
 
-static void extrema(cr_by_key *state, const cr_key_block *block, const kind *k) {
+INLINE void extrema_of(cr_by_key *state, const cr_key_block *block, const kind *k, size_t size) {
     const uint64_t columns = state->keys.columns;
+    const cr_turns turns = k->turns;
+    cr_key_end *const min = state->min, *const max = state->max;
     uint64_t row = block->at / columns, column = block->at % columns;
     for (unsigned i = 0; i < block->n; i++) {
-        const uint64_t bits = element(block->p + i * k->size, k->dtype, k->size);
+        const uint64_t bits = element(block->p + i * size, k->dtype, size);
         const uint32_t cell = block->cell[i];
-        if (is_nan(k, bits)) {
+        if (is_nan(&turns, bits)) {
             if (row < state->first_nan[cell]) state->first_nan[cell] = row;
         } else {
-            const uint64_t key = cr_turned(&k->turns, bits);
-            if (state->min != NULL) take_min(&state->min[cell], key, row);
-            if (state->max != NULL) take_max(&state->max[cell], key, row);
+            const uint64_t key = cr_turned(&turns, bits);
+            if (min != NULL) take_min(&min[cell], key, row);
+            if (max != NULL) take_max(&max[cell], key, row);
         }
         if (++column == columns) {
             column = 0;
@@ -56,32 +73,38 @@ static void extrema(cr_by_key *state, const cr_key_block *block, const kind *k) 
         }
     }
 }
+OF_EACH_SIZE(extrema)
 
-static void counts(cr_by_key *state, const cr_key_block *block, const kind *k) {
+INLINE void counts_of(cr_by_key *state, const cr_key_block *block, const kind *k, size_t size) {
     const uint64_t magnitude = k->is == CR_KIND_FLOAT ? k->turns.top - 1 : UINT64_MAX;
+    const cr_turns turns = k->turns;
+    cr_key_counts *const counts = state->counts;
     for (unsigned i = 0; i < block->n; i++) {
-        const uint64_t bits = element(block->p + i * k->size, k->dtype, k->size);
-        cr_key_counts *to = &state->counts[block->cell[i]];
-        to->nans += is_nan(k, bits);
+        const uint64_t bits = element(block->p + i * size, k->dtype, size);
+        cr_key_counts *to = &counts[block->cell[i]];
+        to->nans += is_nan(&turns, bits);
         to->nonzero += (bits & magnitude) != 0;
     }
 }
+OF_EACH_SIZE(counts)
 
-static void bits_of_block(cr_by_key *state, const cr_key_block *block, const kind *k) {
-    const uint64_t above = k->size == 8 ? 0 : UINT64_MAX << (8 * k->size);
+INLINE void bits_of(cr_by_key *state, const cr_key_block *block, const kind *k, size_t size) {
+    const uint64_t above = size == 8 ? 0 : UINT64_MAX << (8 * size);
+    cr_key_bits *const all = state->bits;
     for (unsigned i = 0; i < block->n; i++) {
-        const uint64_t bits = element(block->p + i * k->size, k->dtype, k->size);
-        cr_key_bits *to = &state->bits[block->cell[i]];
+        const uint64_t bits = element(block->p + i * size, k->dtype, size);
+        cr_key_bits *to = &all[block->cell[i]];
         to->all &= bits | above;
         to->any |= bits;
         to->odd ^= bits;
     }
 }
+OF_EACH_SIZE(bits)
 
-static void products(cr_by_key *state, const cr_key_block *block, const kind *k) {
-    const unsigned unused = 64 - 8 * (unsigned)k->size;
+INLINE void products_of(cr_by_key *state, const cr_key_block *block, const kind *k, size_t size) {
+    const unsigned unused = 64 - 8 * (unsigned)size;
     for (unsigned i = 0; i < block->n; i++) {
-        uint64_t x = element(block->p + i * k->size, k->dtype, k->size);
+        uint64_t x = element(block->p + i * size, k->dtype, size);
         cr_int_prod *to = &state->prods[block->cell[i]];
         if (k->is == CR_KIND_SINT) x = (uint64_t)((int64_t)(x << unused) >> unused);
         const bool negative = k->is == CR_KIND_SINT && x >> 63;
@@ -92,6 +115,8 @@ static void products(cr_by_key *state, const cr_key_block *block, const kind *k)
         if (magnitude > 1 && !to->over) cr_int_prod_times(to, magnitude);
     }
 }
+OF_EACH_SIZE(products)
+#undef OF_EACH_SIZE
 
 static void powers(cr_by_key *state, cr_key_sum *sum, const cr_key_block *block, const kind *k) {
     const cr_sum_row *row = &cr_sum_rows[sum->at];
@@ -137,6 +162,6 @@ void cr_key_others(cr_by_key *state, const cr_key_block *block) {
     }
     if (state->first_nan != NULL || state->min != NULL || state->max != NULL) extrema(state, block, &k);
     if (state->counts != NULL) counts(state, block, &k);
-    if (state->bits != NULL) bits_of_block(state, block, &k);
+    if (state->bits != NULL) bits(state, block, &k);
     if (state->prods != NULL) products(state, block, &k);
 }

@@ -4,12 +4,15 @@
 #ifndef CURED_KERNELS_CPU_KEYS_STATE_H
 #define CURED_KERNELS_CPU_KEYS_STATE_H
 
+#include <string.h>
+
 #include "kernels/cpu/keys/keys.h"
 
 enum {
     CR_KEYS_BLOCK = 512, /* elements that are folded at once */
     CR_KEYS_MORE = 32,
     CR_KEYS_AHEAD = CR_KEYS_BLOCK, /* elements that are fetched ahead */
+    CR_KEYS_LANES = 8,             /* of the widest vector of float64s */
     CR_KEYS_SPARE = 8,  /* cells behind the last for what counts in none; several, so that none is waited for */
     CR_KEYS_LEVELS = 4, /* digits of a cell at most */
     CR_KEYS_STEP =
@@ -131,6 +134,26 @@ void cr_key_sum_merge(cr_by_key *into, cr_key_sum *to, cr_by_key *from, cr_key_s
 void cr_key_sum_free(cr_key_sum *sum);
 /* A cell's sum into a partial that has none of it yet. */
 void cr_key_sum_partial(const cr_key_sum *sum, uint64_t cell, cr_partial *p);
+
+/* A cell's four digits as upper·2^(2·step) + lower, where lower is not negative. */
+static inline __int128 cr_key_four(const int64_t *digit, int step, unsigned __int128 *lower) {
+    const int64_t below = ((int64_t)1 << step) - 1;
+    const int64_t third = digit[2] + (digit[3] >> step), second = digit[1] + (third >> step);
+    *lower = (unsigned __int128)(third & below) << step | (uint64_t)(digit[3] & below);
+    return (__int128)digit[0] * (below + 1) + second;
+}
+/* 2^exponent, a normal float64. */
+static inline double cr_key_power(int exponent) {
+    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
+/* Whether op, a norm or a variance, is rounded by vectors; and that, of count (256 at most) cells to `to`, where hard[i] says which
+ * are left (squares.c). */
+bool cr_key_squares_take(const cr_by_key *state, cr_op op, const cr_finish_opts *share);
+void cr_key_squares(const cr_by_key *state, cr_op op, uint64_t first, unsigned count, uint8_t *to, uint8_t *hard);
 
 /* Sums by powers and of pairs, extrema, counts, bits and products of a block (others.c). */
 void cr_key_others(cr_by_key *state, const cr_key_block *block);

@@ -11,6 +11,7 @@
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/offsets/grouped.h"
 #include "kernels/cpu/order.h"
+#include "kernels/cpu/rows/pairs.h"
 
 enum { ALIGN = 64 /* of scratch */ };
 
@@ -65,6 +66,26 @@ static cr_status fold_each(const segments *s, const cr_batch *b, cr_ops ops) {
     return status;
 }
 
+/* Segments of pairs: the short ones side by side, long ones and those in doubt by partials. */
+static cr_status fold_pairs(const segments *s, const cr_batch *b, cr_ops ops) {
+    const uint64_t *borders = b->borders, most = CR_PAIR_ROW_BYTES / s->plan.size;
+    cr_status status = CR_OK;
+    for (uint64_t i = 0, run; i < b->count && status == CR_OK; i += run) {
+        uint8_t hard[CR_ROWS] = {1};
+        for (run = 0; run < CR_ROWS && i + run < b->count && borders[i + run + 1] - borders[i + run] <= most;) run++;
+        const cr_view view = cr_view_from(*s->view, borders[i] - b->low, s->plan.size);
+        const cr_pair_rows rows = {
+            .x = view.data, .y = view.second, .narrow = s->plan.dtype == CR_F32, .borders = borders + i};
+        if (run != 0)
+            cr_pair_rows_answer(&s->plan, ops, &rows, (unsigned)run, b->at + i, s->out, hard);
+        else
+            run = 1; /* a long one */
+        for (uint64_t k = 0; k < run && status == CR_OK; k++)
+            if (hard[k]) status = fold_one(s, b, i + k, ops);
+    }
+    return status;
+}
+
 /* Short segments as rows; and by partials empty and long ones, and what rows do not answer. */
 static cr_status fold_mixed(const segments *s, const cr_batch *b, cr_grouped *own, cr_ops all) {
     uint16_t others[CR_BATCH];
@@ -82,6 +103,7 @@ static cr_status fold_batch(const segments *s, const cr_batch *b, void *scratch)
         cr_cpu_order_segments(s->spec, s->view, b->low, b->borders, b->borders + 1, b->count,
                               (uint8_t *)scratch + grouped_bytes(s), s->out, b->at);
     if (!all || (s->rows && fold_mixed(s, b, scratch, all) == CR_OK)) return CR_OK;
+    if (cr_pair_rows_take(&s->plan, all, s->view) && fold_pairs(s, b, all) == CR_OK) return CR_OK;
     return fold_each(s, b, all); /* which names the first segment that lacks a value */
 }
 

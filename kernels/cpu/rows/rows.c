@@ -115,7 +115,7 @@ static cr_status store_floats(const finish *f, cr_error *error) {
                                   : cr_op_term(f->op) == CR_TERM_SQUARE && root && divided == CR_DIVISOR_ONE;
         const cr_row_sums *sum = spread ? &f->rows->sums[0] : NULL, *square = &f->rows->sums[2];
         if (f->result == CR_F64 && known) {
-            left = f->isa->round_squares(sum, square, f->count, n, ddof, root, f->to, hard);
+            left = f->isa->round_squares(sum, square, f->count, n, NULL, ddof, root, f->to, hard);
         } else {
             memset(hard, 1, f->count);
         }

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/core/fast.h"
+#include "kernels/core/key.h"
+#include "kernels/core/round.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/order.h"
 #include "tests/unit/check_main.h"
@@ -82,6 +85,42 @@ START_TEST(what_lies_between_is_rounded_once) {
 }
 END_TEST
 
+/* Whole numbers of 128 bits and of any length say the same of what lies between any two elements of any type. */
+START_TEST(short_numbers_change_no_bit) {
+    uint64_t state = 88172645463325252u + (uint64_t)check_seed(1);
+    for (unsigned i = 0; i < 200000; i++) {
+        uint64_t draw[4], bits[2];
+        for (unsigned k = 0; k < 4; k++) { /* xorshift64 (Marsaglia, J. Stat. Softw. 8, 2003) */
+            state ^= state << 13;
+            state ^= state >> 7;
+            draw[k] = state ^= state << 17;
+        }
+        const cr_dtype dtype = (cr_dtype)(1 + draw[0] % CR_DTYPE_INPUTS);
+        static const cr_dtype results[] = {CR_F64, CR_F32, CR_F16, CR_BF16};
+        const cr_dtype result = results[draw[0] >> 32 & 3];
+        const unsigned width = 8 * (unsigned)cr_dtype_size(dtype);
+        uint64_t low = draw[1] >> (64 - width), high = draw[2] >> (64 - width);
+        if (draw[0] >> 40 & 1) high = low ^ (draw[2] >> (64 - width / 2)); /* of one sign, and near each other */
+        if (draw[0] >> 41 & 1 && draw[0] >> 42 & 1) low = cr_key_of_bits(dtype, 0);
+        if (dtype == CR_BOOL) low &= 1, high &= 1;
+        if (cr_dtype_kind(dtype) == CR_KIND_FLOAT &&
+            (cr_float_is_nan(dtype, cr_bits_of_key(dtype, low)) || cr_float_is_nan(dtype, cr_bits_of_key(dtype, high))))
+            continue;
+        const double share = draw[0] >> 43 & 1 ? (double)(draw[3] >> 11) * 0x1p-53 : (double)(draw[3] % 9) / 8;
+        const cr_quantile_place place =
+            place_of(share, (cr_quantile_method)((draw[0] >> 48) % 5), 2 + (draw[3] & 1023));
+        for (int off = 0; off < 2; off++) {
+            cr_fast_switch_off(off ? UINT64_C(1) << CR_FAST_SHORT_RANKS : 0);
+            bits[off] = cr_quantile_between(dtype, result, low, high, &place);
+        }
+        cr_fast_switch_off(0);
+        ck_assert_msg(bits[0] == bits[1], "%s, keys %#llx and %#llx, share %a: %#llx, and %#llx without short_ranks",
+                      cr_dtype_name(dtype), (unsigned long long)low, (unsigned long long)high, share,
+                      (unsigned long long)bits[0], (unsigned long long)bits[1]);
+    }
+}
+END_TEST
+
 START_TEST(reads_are_as_few_as_bits_allow) {
     ck_assert_uint_eq(cr_quantile_reads(CR_BOOL), 1);
     ck_assert_uint_eq(cr_quantile_reads(CR_F8_E4M3), 1);
@@ -131,6 +170,7 @@ CR_CHECK_MAIN("kernels/quantile") {
     tcase_add_test(tc, methods_have_numpys_names);
     tcase_add_test(tc, places_are_exact);
     tcase_add_test(tc, what_lies_between_is_rounded_once);
+    tcase_add_test(tc, short_numbers_change_no_bit);
     tcase_add_test(tc, reads_are_as_few_as_bits_allow);
     tcase_add_test(tc, shares_are_checked);
     tcase_add_test(tc, changing_memory_gives_some_answer);
