@@ -86,7 +86,7 @@ ALWAYS void pair_store(cr_row_sums *sums, unsigned first, const struct pair_sum 
 ALWAYS vf64 pair_load(const uint8_t *p, bool narrow) { return narrow ? widen_at(p) : LOAD(vf64, p); }
 
 /* Of `bytes` bytes, which are no whole vector; zeros follow. */
-ALWAYS vf64 pair_load_some(const uint8_t *p, size_t bytes, bool narrow) {
+NEVER vf64 pair_load_some(const uint8_t *p, size_t bytes, bool narrow) {
     uint8_t pad[VB] = {0};
     memcpy(pad, p, bytes);
     return pair_load(pad, narrow);
@@ -101,14 +101,17 @@ ALWAYS struct pair_sum pair_row(const uint8_t *x, const uint8_t *y, uint64_t n, 
     for (; n >= WORDS; n -= WORDS, x += WORDS * size, y += WORDS * size)
         pair_term(&to, pair_load(x, narrow), pair_load(y, narrow), narrow, at);
     if (n == 0) return to;
+    vf64 a, b;
     if (__builtin_expect((size_t)(end_x - x) >= WORDS * size,
                          1)) { /* what follows the row is read, and is no part of it */
         const vu64 some = LOAD(vu64, ones + WORDS - n);
-        const vf64 a = pair_load(x, narrow), b = pair_load(y, narrow);
-        pair_term(&to, (vf64)((vu64)a & some), (vf64)((vu64)b & some), narrow, at);
+        a = (vf64)((vu64)pair_load(x, narrow) & some);
+        b = (vf64)((vu64)pair_load(y, narrow) & some);
     } else {
-        pair_term(&to, pair_load_some(x, n * size, narrow), pair_load_some(y, n * size, narrow), narrow, at);
+        a = pair_load_some(x, n * size, narrow);
+        b = pair_load_some(y, n * size, narrow);
     }
+    pair_term(&to, a, b, narrow, at);
     return to;
 }
 
@@ -136,11 +139,10 @@ ALWAYS void pair_columns(const cr_pair_rows *rows, unsigned count, bool narrow, 
         const size_t now = count - i;
         struct pair_sum to = {{0}, {0}, {0}, {0}};
         for (uint64_t k = 0; k < rows->n; k++, x += rows->x_line, y += rows->y_line) {
-            if (__builtin_expect(now >= WORDS, 1))
-                pair_term(&to, pair_load(x, narrow), pair_load(y, narrow), narrow, at);
-            else
-                pair_term(&to, pair_load_some(x, now * size, narrow), pair_load_some(y, now * size, narrow), narrow,
-                          at);
+            const bool whole = __builtin_expect(now >= WORDS, 1);
+            const vf64 a = whole ? pair_load(x, narrow) : pair_load_some(x, now * size, narrow);
+            const vf64 b = whole ? pair_load(y, narrow) : pair_load_some(y, now * size, narrow);
+            pair_term(&to, a, b, narrow, at);
         }
         to.s = (vf64)((vu64)to.s | to.lost);
         pair_store(sums, i, &to);
@@ -154,18 +156,15 @@ ALWAYS void pair_columns(const cr_pair_rows *rows, unsigned count, bool narrow, 
     }
 PAIR_SUMS(pair_dot_f32, true, CR_AT_DOT)
 PAIR_SUMS(pair_dot_f64, false, CR_AT_DOT)
-PAIR_SUMS(pair_sqdist_f32, true, CR_AT_SQDIST)
-PAIR_SUMS(pair_sqdist_f64, false, CR_AT_SQDIST)
-PAIR_SUMS(pair_weights_f32, true, CR_AT_WEIGHTS)
-PAIR_SUMS(pair_weights_f64, false, CR_AT_WEIGHTS)
+PAIR_SUMS(pair_sqdist_any, rows->narrow, CR_AT_SQDIST)
+PAIR_SUMS(pair_weights_any, rows->narrow, CR_AT_WEIGHTS)
 #undef PAIR_SUMS
 
 static void pair_sums(const cr_pair_rows *rows, unsigned count, cr_sum_at at, cr_row_sums *sums) {
     sums->plain = sums->special = false;
     (at == CR_AT_DOT      ? rows->narrow ? pair_dot_f32 : pair_dot_f64
-     : at == CR_AT_SQDIST ? rows->narrow ? pair_sqdist_f32 : pair_sqdist_f64
-     : rows->narrow       ? pair_weights_f32
-                          : pair_weights_f64)(rows, count, sums);
+     : at == CR_AT_SQDIST ? pair_sqdist_any
+                          : pair_weights_any)(rows, count, sums);
 }
 
 /* Σ of products divided by Σ of weights. */

@@ -50,9 +50,8 @@ static void answer(const cr_axis_spec *spec, const cr_view *view, uint64_t off, 
     cr_error error;
     for (unsigned k = 0; k < OPS; k++) out[k] = to + k * answers;
     cr_fast_switch_off(off);
-    const cr_status status =
-        segments ? cr_cpu_offsets_view(spec, view, 0, ELEMENTS, 0, answers, scratch, out, &error)
-                 : cr_cpu_axis_blocks_view(spec, view, 0, spec->shape.outer, scratch, out, &error);
+    const cr_status status = segments ? cr_cpu_offsets_view(spec, view, 0, ELEMENTS, 0, answers, scratch, out, &error)
+                                      : cr_cpu_axis_blocks_view(spec, view, 0, spec->shape.outer, scratch, out, &error);
     cr_fast_switch_off(0);
     ck_assert_int_eq(status, CR_OK);
     free(scratch);

@@ -33,7 +33,10 @@ static void put(uint8_t *to, cr_dtype dtype, unsigned kind) {
     if (kind == 3 && below(100) == 0) x = below(2) ? INFINITY : NAN;
     const float single = (float)x;
     const int32_t whole = (int32_t)state;
-    memcpy(to, dtype == CR_F64 ? (const void *)&x : dtype == CR_F32 ? (const void *)&single : (const void *)&whole,
+    memcpy(to,
+           dtype == CR_F64   ? (const void *)&x
+           : dtype == CR_F32 ? (const void *)&single
+                             : (const void *)&whole,
            cr_dtype_size(dtype));
 }
 
