@@ -184,7 +184,7 @@ class Options(Lifecycle):
         for flag in ("--help", "--version", "--print-config", "--print-schema", "--check-config"):
             for out in ("/dev/full", None):  # None: there is no standard output
                 with open(out or os.devnull, "wb") as file:
-                    done = subprocess.run([CURED, flag], stdout=file, stderr=subprocess.PIPE, timeout=HANG_S, env=environment(), cwd=self.folder,
+                    done = subprocess.run([CURED, "--listen", "unix:" + self.path, flag], stdout=file, stderr=subprocess.PIPE, timeout=HANG_S, env=environment(), cwd=self.folder,
                                           preexec_fn=None if out else lambda: os.close(1))
                 self.assertEqual((74, b"cured: cannot write to standard output\n"), (done.returncode, done.stderr), flag)
 

@@ -303,7 +303,8 @@ class Doors(unittest.TestCase):
                 continue
             with open(path, "w") as f:
                 f.write(json.loads(made.stdout)["line"] + "\n")
-            checked = subprocess.run([CURED, "--principals", path, "--check-config"], capture_output=True, text=True, env=environment())
+            checked = subprocess.run([CURED, "--listen", "unix:" + os.path.join(self.folder, "s"), "--principals", path, "--check-config"],
+                                     capture_output=True, text=True, env=environment())
             self.assertEqual(0, checked.returncode, (limits, checked.stderr))
 
 

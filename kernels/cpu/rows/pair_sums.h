@@ -7,6 +7,7 @@
 #ifndef CURED_KERNELS_CPU_ROWS_PAIR_SUMS_H
 #define CURED_KERNELS_CPU_ROWS_PAIR_SUMS_H
 
+#include "kernels/cpu/axis/round.h"
 #include "kernels/cpu/rows/pairs.h"
 #include "kernels/cpu/rows/tree.h"
 
