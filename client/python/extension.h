@@ -346,6 +346,7 @@ bool cr_py_ddof_give(const cr_py_request *request, PyObject *options);
 
 /* Whether cured/_chunks.py answers for the object. */
 bool cr_py_is_stored(PyObject *array);
+bool cr_py_is_sequence(PyObject *object); /* a list or a tuple, of no class that stands on them */
 /* Whether it is a range, or a list or a tuple of Python's numbers or of rows of them, by the first. Of nothing it is, too. */
 bool cr_py_is_of_numbers(PyObject *array);
 PyObject *cr_py_of_numbers(PyObject *self, PyObject *array); /* the same for _pairs.py */

@@ -66,9 +66,7 @@ typedef struct arguments {
     PyObject *names;  /* of those behind them; NULL: there are none */
 } arguments;
 
-static bool is_list(const cr_py_request *r) {
-    return Py_TYPE(r->array) == &PyList_Type || Py_TYPE(r->array) == &PyTuple_Type;
-}
+static bool is_list(const cr_py_request *r) { return cr_py_is_sequence(r->array); }
 
 static PyObject *op_names(const cr_py_request *r) {
     PyObject *names = PyList_New(0);

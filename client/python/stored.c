@@ -18,15 +18,13 @@ static bool is_listed(PyObject *given) {
     return PyList_Check(given) || PyTuple_Check(given) || Py_TYPE(given) == &PyRange_Type;
 }
 
-static bool is_sequence(PyObject *object) {
-    return Py_TYPE(object) == &PyList_Type || Py_TYPE(object) == &PyTuple_Type;
-}
+bool cr_py_is_sequence(PyObject *object) { return Py_TYPE(object) == &PyList_Type || Py_TYPE(object) == &PyTuple_Type; }
 
 bool cr_py_is_of_numbers(PyObject *array) {
     enum { MOST_AXES = 64 };
     if (Py_TYPE(array) == &PyRange_Type) return true;
-    if (!is_sequence(array)) return false;
-    for (int depth = 0; depth < MOST_AXES && is_sequence(array); depth++) {
+    if (!cr_py_is_sequence(array)) return false;
+    for (int depth = 0; depth < MOST_AXES && cr_py_is_sequence(array); depth++) {
         if (PySequence_Size(array) == 0) return true;
         array = Py_TYPE(array) == &PyList_Type ? PyList_GetItem(array, 0) : PyTuple_GetItem(array, 0);
     }

@@ -12,8 +12,10 @@
 #include "kernels/cpu/fold.h"
 
 enum {
-    FEW = 2048,    /* elements that are copied */
-    SORTED = 16,   /* keys that are put in order one by one */
+    FEW = 2048,     /* elements that are copied */
+    SORTED = 16,    /* keys that are put in order one by one */
+    DIGIT_BITS = 8, /* of a key, looked at in a turn */
+    DIGIT = (1 << DIGIT_BITS) - 1,
     COLUMNS = 16,  /* gathered at once: a line of the cache of each line of f32 */
     LINES = 16384, /* of them; more are read in several goes */
     ALIGN = 64
@@ -73,17 +75,16 @@ static void sort(uint64_t *keys, size_t n) {
 }
 
 /* The least of the keys whose digit is this. */
-static uint64_t least_of(const uint64_t *keys, size_t n, unsigned shift, uint64_t all, uint64_t digit) {
+static uint64_t least_of(const uint64_t *keys, size_t n, unsigned shift, uint64_t digit) {
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < n; i++)
-        if ((keys[i] >> shift & all) == digit && keys[i] < least) least = keys[i];
+        if ((keys[i] >> shift & DIGIT) == digit && keys[i] < least) least = keys[i];
     return least;
 }
 
 /* The key of a rank, and of the one after it if there is one; keys are used up. The first turn looks at the highest bits in which keys
  * differ, and each adds up its counts from the least digit that there is: both spare turns and steps where keys are alike. */
 static void pick(uint64_t *keys, size_t n, size_t rank, uint64_t found[2]) {
-    enum { BITS = 8 };
     bool pair = rank + 1 < n;
     uint64_t differ = 0;
     for (size_t i = 0; i < n; i++) differ |= keys[i] ^ keys[0];
@@ -93,12 +94,11 @@ static void pick(uint64_t *keys, size_t n, size_t rank, uint64_t found[2]) {
             if (pair) found[1] = keys[0];
             return;
         }
-        const uint64_t all = (1 << BITS) - 1;
-        uint16_t counts[1 << BITS] = {0};
-        uint64_t digit = all;
-        shift = below > BITS ? below - BITS : 0;
+        uint16_t counts[DIGIT + 1] = {0};
+        uint64_t digit = DIGIT;
+        shift = below > DIGIT_BITS ? below - DIGIT_BITS : 0;
         for (size_t i = 0; i < n; i++) {
-            const uint64_t of = keys[i] >> shift & all;
+            const uint64_t of = keys[i] >> shift & DIGIT;
             digit = of < digit ? of : digit;
             counts[of]++;
         }
@@ -106,14 +106,14 @@ static void pick(uint64_t *keys, size_t n, size_t rank, uint64_t found[2]) {
         if (pair && rank + 1 >= counts[digit]) {
             uint64_t after = digit + 1;
             while (!counts[after]) after++;
-            found[1] = least_of(keys, n, shift, all, after);
+            found[1] = least_of(keys, n, shift, after);
             pair = false;
         }
         size_t kept = 0;
         for (size_t i = 0; i < n; i++) {
             const uint64_t key = keys[i];
             keys[kept] = key;
-            kept += (key >> shift & all) == digit;
+            kept += (key >> shift & DIGIT) == digit;
         }
         n = kept;
     }

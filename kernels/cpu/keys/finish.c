@@ -239,8 +239,10 @@ static cr_status finish(const cr_by_key *s, uint64_t first, uint64_t count, void
         if (sums[k] == NULL && !squares[k]) left |= cr_ops_of(op);
     }
     for (uint32_t k = 0; k < s->spec.op_count && status == CR_OK; k++) {
-        if (sums[k] != NULL) status = finish_sum(s, sums[k], share, k, first, count, out, error);
-        if (squares[k]) status = finish_squares(s, share, k, first, count, out, error);
+        if (sums[k] != NULL)
+            status = finish_sum(s, sums[k], share, k, first, count, out, error);
+        else if (squares[k])
+            status = finish_squares(s, share, k, first, count, out, error);
     }
     if (left != 0 && status == CR_OK) return name_first(s, share, left, first, count, out, error);
     return status == CR_OK ? CR_OK : name_first(s, share, all, first, count, out, error);
