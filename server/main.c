@@ -28,7 +28,7 @@
 #include "server/grpc/grpc.h"
 #include "server/lanes/gpu/library.h"
 #include "server/lanes/gpu/probe.h"
-#include "server/native/native.h"
+#include "server/native/annex.h"
 #include "server/process_limits.h"
 #include "server/reload.h"
 #include "server/transport/listener.h"
@@ -337,6 +337,7 @@ static cr_status start(daemon_state *d, cr_error *error) {
         status = cr_files_new(config->files_threads, config->foreign_files_threads, &calls->files, error);
     if (status == CR_OK) status = open_windows(d, error);
     if (status == CR_OK) status = start_lanes(d, error);
+    if (status == CR_OK) status = cr_annexes_start(&d->native, config->loops, error);
     if (status == CR_OK && !calls->draining) status = start_listeners(d, error);
     return status;
 }

@@ -44,6 +44,7 @@ typedef struct cr_user {
     uint64_t requests; /* of gRPC, see cr_admit_request */
     uint64_t shaking;  /* TLS handshakes under way; the transport's */
     bool own;          /* the daemon's own, see cr_peer */
+    _Atomic bool full; /* annexes take no calls of it (native/annex.h), because it has none left, or few bytes */
     cr_list places;    /* of its connections */
     cr_list rank;      /* in the admission's ranks, where it has connections */
 } cr_user;

@@ -44,7 +44,7 @@ static void fill_finished(cr_wire_result *m, const cr_answer *answer) {
 }
 
 static void fill_partial(cr_wire_result *m, const cr_share *share) {
-    static uint8_t bytes[CR_SERIAL_MAX_BYTES]; /* the loop's */
+    static _Thread_local uint8_t bytes[CR_SERIAL_MAX_BYTES];
     m->count = share->partial.n;
     m->result_count = 0;
     m->partial = bytes;
@@ -89,7 +89,7 @@ static void fill_array(cr_wire_result *m, const cr_answer *answer) {
 }
 
 const uint8_t *cr_answer_pack(const cr_answer *answer, const cr_wire_reduce *asked, size_t *bytes) {
-    static uint8_t packed[CR_HEAD_MAX_BYTES];
+    static _Thread_local uint8_t packed[CR_HEAD_MAX_BYTES];
     cr_wire_result m;
     m.timing = *answer->timing;
     m.result_count = asked->op_count;
@@ -182,6 +182,7 @@ size_t cr_answer_plain(cr_calls *calls, const cr_peer *peer, cr_wire_kind kind, 
     static cr_wire_slow_log slow;
     const cr_stats_asker asker = cr_stats_asker_of(peer);
     if (kind == CR_CALL_CONFIG) return cr_wire_pack_settings(settings_of(calls->config), out, cap);
+    if (kind == CR_CALL_INFO) cr_stats_gather(&calls->stats);
     if (kind == CR_CALL_INFO) return cr_wire_pack_info(info_for(calls, peer), out, cap);
     if (kind == CR_CALL_STATS) {
         cr_stats_snapshot(&calls->stats, &asker, &stats);

@@ -105,7 +105,7 @@ static void call_free(cr_call *call) {
 /* The one answer, which may lie in the job; NULL: none. */
 static void finish(cr_call *call, const cr_answer *answer) {
     cr_call_move(call, call->input, CR_OVER);
-    if (!call->whole) cr_metric_own_add(calls, -1);
+    if (!call->whole) cr_metric_own_add(call->calls->counts, calls, -1);
     cr_record_answered(call, answer);
     if (answer) call->front->answer(call, answer);
     if (call->job && (!answer || answer->kind == CR_ANSWER_FAILED)) cr_queue_stop(call->calls->queue, call->job, NULL);
@@ -226,7 +226,7 @@ cr_status cr_call_admit(cr_call *call, cr_error *error) {
         return error->code;
     }
     cr_list_append(&calls->open, &call->open);
-    if (!call->whole) cr_metric_own_add(calls, 1);
+    if (!call->whole) cr_metric_own_add(calls->counts, calls, 1);
     return CR_OK;
 }
 
@@ -245,7 +245,7 @@ bool cr_call_begin(cr_call *call, const cr_wire_beside *beside) {
 
 void cr_call_answer_partial(cr_call *call, const cr_partial *partial, const cr_wire_timing *timing) {
     const cr_wire_reduce *r = &call->request.reduce;
-    static cr_share share; /* the loop's: 19 KiB */
+    static _Thread_local cr_share share; /* 19 KiB */
     cr_error error;
     cr_answer answer = {.kind = CR_ANSWER_VALUES, .timing = timing, .partial = partial, .finish = &call->finish};
     if (r->want_partial) {

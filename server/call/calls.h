@@ -35,8 +35,13 @@ struct cr_calls {
     void (*reload)(void *argument, cr_reload_wait *wait); /* see call/reload.h; wait NULL: nobody waits */
     void *reload_argument;
 
+    /* Has annexes (native/annex.h) stand still, or go on. While they stand, what they read may change. NULL: there are none. */
+    void (*still)(void *argument, bool stand);
+    void *still_argument;
+
     cr_admission admission;
     cr_stats stats;
+    _Atomic uint64_t *counts; /* metrics that only this loop counts: cr_metrics, or an annex's own, which are gathered there */
     cr_timers timers;
     uint64_t read_ns; /* when the bytes being taken were read: the arrival of every call among them */
     uint64_t last_ns; /* the latest time anybody looked; saves a call that folds on the loop one look of two */
@@ -66,7 +71,7 @@ struct cr_calls {
     cr_list shed;    /* likewise: jobs whose memory they have given back */
 };
 
-/* config and version are set. */
+/* config and version are set, and counts, where they are not cr_metrics. */
 void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_argument);
 /* All calls are over and no slab is out. */
 void cr_calls_free(cr_calls *calls);

@@ -144,7 +144,7 @@ void cr_record_answered(cr_call *call, const cr_answer *answer) {
     if (failed)
         cr_metric_add(calls_failed, 1);
     else if (answer)
-        cr_metric_own_add(calls_ok, 1);
+        cr_metric_own_add(call->calls->counts, calls_ok, 1);
     if (call->on_loop && answer && !failed && answer_small(call, answer)) return;
     end(call, failed ? answer->error : NULL, failed ? answer->error->code : answer ? CR_OK : CR_CANCELLED, answer);
 }

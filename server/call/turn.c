@@ -2,12 +2,14 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/metrics.h"
 #include "server/call/beside.h"
 #include "server/call/call.h"
 #include "server/call/shed.h"
 
 void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_argument) {
     calls->started_ms = cr_now_ms();
+    if (!calls->counts) calls->counts = cr_metrics;
     calls->wake = wake;
     calls->wake_argument = wake_argument;
     calls->sealing.fire = cr_upload_seal_idle;

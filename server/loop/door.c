@@ -81,7 +81,7 @@ ssize_t cr_arrived_read(cr_calls *calls, const cr_peer *peer, cr_socket *socket,
 }
 
 void cr_arrived_close(cr_calls *calls, const cr_peer *peer, cr_socket *socket, bool is_unix) {
-    static uint8_t unread[64 * 1024]; /* the loop's */
+    static _Thread_local uint8_t unread[64 * 1024];
     cr_control control;
     if (is_unix) shutdown(socket->fd, SHUT_RDWR); /* nothing comes behind what is there */
     for (ssize_t n = is_unix; n > 0;) {

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "server/native/annex.h"
 #include "server/native/crowd.h"
 #include "server/native/frames.h"
 #include "server/native/front.h"
@@ -27,6 +28,7 @@ enum {
     SEALED_BYTES = 32 * 1024,   /* more than TLS holds of a record that is not whole */
     HUSH_MS = 10,               /* an upload that brings nothing for so long is read to what there is */
     CLOSES_MS = 2,              /* closes that are behind are looked at again after so long */
+    AWAY_MS = 200,              /* a client that owes something for so long is home's */
 };
 
 static void free_if_over(cr_conn *conn) {
@@ -112,16 +114,20 @@ static bool client_owes(const cr_conn *conn) {
                                  (conn->stash.len || conn->payload_left || conn->descriptor_count));
 }
 
+/* How long a client may owe something: to an annex not long, because home alone says so. */
+static uint64_t stall_ms(const cr_conn *conn) {
+    return conn->guest ? AWAY_MS : conn->native->calls->config->stall_timeout_ms;
+}
+
 static void watch_stall(cr_conn *conn) {
     if (conn->timer.slot || conn->state != CR_CONN_OPEN || !client_owes(conn)) return;
-    cr_timer_set(&conn->native->calls->timers, &conn->timer,
-                 cr_now_ms() + conn->native->calls->config->stall_timeout_ms);
+    cr_timer_set(&conn->native->calls->timers, &conn->timer, cr_now_ms() + stall_ms(conn));
 }
 
 static void on_timer(cr_timer *timer) {
     cr_conn *conn = cr_container(timer, cr_conn, timer);
     cr_error error;
-    uint64_t stall = conn->native->calls->config->stall_timeout_ms, now = cr_now_ms();
+    const uint64_t stall = stall_ms(conn), now = cr_now_ms();
     if (conn->waits_for_closes) {
         conn->waits_for_closes = false;
         conn->last_progress_ms = now; /* its client could not go on */
@@ -138,6 +144,9 @@ static void on_timer(cr_timer *timer) {
         cr_fail(&error, CR_DEADLINE_EXCEEDED, "HELLO: it did not come within %llu ms",
                 (unsigned long long)conn->native->calls->config->hello_timeout_ms);
         cr_conn_fail(conn, &error);
+    } else if (conn->guest && client_owes(conn) && now - conn->last_progress_ms >= stall) {
+        conn->goes_home = true;
+        wait_for_turn(conn);
     } else if (client_owes(conn) && now - conn->last_progress_ms >= stall) {
         cr_fail(
             &error, CR_DEADLINE_EXCEEDED, "%s for %llu ms",
@@ -238,10 +247,62 @@ void cr_conn_close(cr_conn *conn) {
     cr_rounds_leave(&conn->native->rounds, &conn->seat);
     cr_crowd_leave(conn);
     cr_arrived_leave(conn->native->calls, &conn->peer, conn->refused);
+    if (conn->guest) cr_annex_left(conn);
     cr_metric_sub(connections, 1);
     uv_close((uv_handle_t *)&conn->poll, on_handle_closed);
     /* Last: libuv names it once more, and by then it could be another thread's. */
     cr_arrived_close(conn->native->calls, &conn->peer, &conn->socket, conn->passes_descriptors);
+}
+
+/* ---- from one loop to another ---- */
+
+cr_conn *cr_conn_lift(cr_conn *conn) {
+    cr_conn *fresh = malloc(sizeof *fresh);
+    if (!fresh) return NULL;
+    cr_timer_stop(&conn->native->calls->timers, &conn->timer);
+    cr_socket_wait_for(&conn->socket, 0);
+    cr_list_remove(&conn->link);
+    cr_list_remove(&conn->dirty);
+    cr_rounds_leave(&conn->native->rounds, &conn->seat);
+    cr_crowd_leave(conn);
+    *fresh = *conn;
+    fresh->poll.data = NULL;
+    cr_list_init(&fresh->link);
+    cr_list_init(&fresh->dirty);
+    cr_list_init(&fresh->open);
+    cr_list_init(&fresh->stalled);
+    fresh->events = 0;
+    fresh->readable = true; /* nobody knows: a read tells */
+    fresh->paused |= fresh->stash.len > 0;
+    fresh->goes_home = false;
+    conn->state = CR_CONN_CLOSED;
+    conn->stash = conn->out = (cr_bytes){0};
+    conn->streams = (cr_streams){0};
+    uv_close((uv_handle_t *)&conn->poll, on_handle_closed);
+    return fresh;
+}
+
+bool cr_conn_settle(cr_conn *conn, cr_native *native) {
+    if (!cr_rounds_join(&native->rounds, &conn->seat, conn->peer.client)) return false;
+    if (uv_poll_init_socket(native->loop->uv, &conn->poll, conn->socket.fd) != 0) {
+        cr_rounds_leave(&native->rounds, &conn->seat);
+        return false;
+    }
+    conn->poll.data = conn;
+    conn->native = native;
+    cr_list_append(&native->connections, &conn->link);
+    wait_for_turn(conn);
+    watch_stall(conn);
+    update_events(conn);
+    return true;
+}
+
+void cr_conn_discard(cr_conn *conn) {
+    cr_conn_close_descriptors(conn);
+    cr_metric_sub(connections, 1);
+    cr_arrived_close(conn->native->calls, &conn->peer, &conn->socket, conn->passes_descriptors);
+    conn->state = CR_CONN_CLOSED;
+    free_if_over(conn);
 }
 
 bool cr_conn_fail(cr_conn *conn, const cr_error *error) {
@@ -395,6 +456,7 @@ bool cr_conn_go(cr_seat *seat, uint64_t until_ns) {
                       calls->last_ns - calls->read_ns >= CR_GO_NS;
     conn->answered = 0;
     cr_conn_flush(conn);
+    if (conn->guest || (conn->small && conn->native->annexes)) cr_annex_went(conn);
     return full;
 }
 

@@ -41,6 +41,7 @@ typedef struct cr_conn {
     cr_streams streams;         /* the same by number */
     cr_list stalled;            /* of them, those whose answers wait for room in out */
     struct cr_regions *regions; /* NULL until one is registered */
+    struct cr_guest *guest;     /* while it is in an annex; NULL: it is at home, see annex.h */
 
     uint32_t frames, answered;        /* of its go: frames, and bytes of replies since it last went */
     uint32_t early;                   /* after so many frames of its go answers leave early */
@@ -66,12 +67,22 @@ typedef struct cr_conn {
     bool wants_token;      /* its client must show one in HELLO */
     bool refused;          /* not admitted: it only says why */
     bool broken;           /* no memory for a reply: closed at the end of the turn */
+    bool small;            /* a small array of its client's was answered */
+    bool goes_home;        /* from its annex, with the end of its go */
+    bool stays;            /* at home, where it came back to */
 } cr_conn;
 
 /* See cr_door. */
 cr_status cr_conn_open(cr_native *native, const cr_arrived *arrived, cr_error *error);
 /* Cancels its calls, closes what was passed and the socket. The conn must not be used afterwards. */
 void cr_conn_close(cr_conn *conn);
+/* Takes the connection, which has no open call, from its loop: with what it has read and not yet written. The old one must not be used
+ * afterwards; its peer counts where it did. NULL: there is no memory, and nothing has changed. */
+cr_conn *cr_conn_lift(cr_conn *conn);
+/* A connection that was lifted is native's from now on, on the thread of native's loop. False: it cannot, and stays as it was. */
+bool cr_conn_settle(cr_conn *conn, cr_native *native);
+/* Ends one that was lifted and has not settled. Its peer counts nowhere any more. */
+void cr_conn_discard(cr_conn *conn);
 /* Sends STATUS on stream 0 and closes after a while. False, for `return cr_conn_fail(…)`. */
 bool cr_conn_fail(cr_conn *conn, const cr_error *error);
 

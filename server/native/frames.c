@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/native/annex.h"
 #include "server/native/front.h"
 #include "server/native/reply.h"
 
@@ -26,12 +27,19 @@ enum {
 
 static uint8_t *main_buffer(cr_conn *conn) { return conn->native->buffer + CR_FRAME_HEAD_MAX; }
 
-/* Bytes of the frame that begins in the stash; its header was checked when it was complete. */
-static uint32_t stash_need(const cr_conn *conn) {
-    if (conn->stash.len < CR_FRAME_HEADER_BYTES) return CR_FRAME_HEADER_BYTES;
+/* Where the frame ends that begins at `at` in the stash, or its header while that is not there. */
+static uint32_t stash_end(const cr_conn *conn, uint32_t at) {
+    if (conn->stash.len < at + CR_FRAME_HEADER_BYTES) return at + CR_FRAME_HEADER_BYTES;
     uint32_t length;
-    memcpy(&length, conn->stash.at + 12, sizeof length);
-    return CR_FRAME_HEADER_BYTES + le32toh(length);
+    memcpy(&length, conn->stash.at + at + 12, sizeof length);
+    return at + CR_FRAME_HEADER_BYTES + le32toh(length);
+}
+
+/* Bytes of the frame that begins in the stash; its header was checked when it was complete. In an annex a CALL waits there for its
+ * DATA. */
+static uint32_t stash_need(const cr_conn *conn) {
+    const uint32_t need = stash_end(conn, 0);
+    return conn->guest && conn->stash.len >= need ? stash_end(conn, need) : need;
 }
 
 /* Keeps n bytes, at least cap room; false when there is no memory. */
@@ -167,6 +175,7 @@ static bool on_data(cr_conn *conn, const cr_frame *frame, const uint8_t *payload
     }
     if (stream && !cr_stream_data(stream, frame, &take)) return false;
     if (take && whole) {
+        conn->small = true;
         cr_call_whole(stream->call, payload, frame->length);
         *used = (long)frame->length;
         return conn->state == CR_CONN_OPEN;
@@ -264,11 +273,17 @@ static bool consume(cr_conn *conn, cr_bytes *held, const uint8_t *p, size_t n) {
         cr_error error;
         bool skip;
         if (n < CR_FRAME_HEADER_BYTES) return stash(conn, p, n, 64);
-        if (!may_go_on(conn)) return pause_with(conn, held, p, n);
+        if (!may_go_on(conn) && !(conn->guest && conn->streams.open)) return pause_with(conn, held, p, n);
         if (cr_frame_get(p, true, &frame, &skip, &error) != CR_OK) return cr_conn_fail(conn, &error);
         const uint8_t *payload = p + CR_FRAME_HEADER_BYTES;
         size_t behind = n - CR_FRAME_HEADER_BYTES;
         long used = (long)frame.length;
+        const size_t together = conn->guest ? cr_annex_needs(conn, &frame, p, n) : 0;
+        if (together == CR_ANNEX_HOME) {
+            conn->goes_home = true;
+            return pause_with(conn, held, p, n);
+        }
+        if (together) return stash(conn, p, n, together);
         if (conn->state == CR_CONN_GREETING && frame.type != CR_FRAME_HELLO) {
             cr_fail(&error, CR_INVALID_ARGUMENT, "%s, type %u: the first frame must be HELLO",
                     cr_frame_name(frame.type), frame.type);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "server/native/annex.h"
 #include "server/native/conn.h"
 #include "server/native/crowd.h"
 #include "server/native/frames.h"
@@ -16,7 +17,10 @@ static cr_status open_connection(cr_door *door, const cr_arrived *arrived, cr_er
 }
 
 static void woken(cr_door *door) {
-    if (cr_regions_news(of(door), CR_TURN_NS)) cr_loop_wake(of(door)->loop);
+    cr_native *native = of(door);
+    if (native->annex) cr_annex_woken(native->annex);
+    if (native->annexes) cr_annexes_news(native);
+    if (cr_regions_news(native, CR_TURN_NS)) cr_loop_wake(native->loop);
 }
 
 static bool serve(cr_door *door) {
@@ -31,12 +35,14 @@ static bool flush(cr_door *door) {
         cr_conn_flush(cr_container(cr_list_pop(&native->dirty), cr_conn, dirty));
         if (cr_now_ns() >= until) break;
     }
+    if (native->annexes) cr_annexes_gate(native);
     return native->rounds.waiting > 0 || !cr_list_empty(&native->dirty);
 }
 
 static void hurry(cr_door *door, uint64_t stalled_ms) {
     cr_native *native = of(door);
     const uint64_t now = cr_now_ms();
+    cr_annexes_end(native);
     for (cr_list *node = native->connections.next, *next; node != &native->connections; node = next) {
         next = node->next;
         cr_conn *conn = cr_container(node, cr_conn, link);
@@ -57,6 +63,7 @@ static void close_all(cr_door *door) {
     cr_native *native = of(door);
     cr_error error;
     cr_fail(&error, CR_UNAVAILABLE, "the server is shutting down");
+    cr_annexes_end(native);
     while (!cr_list_empty(&native->connections)) {
         cr_conn *conn = cr_container(native->connections.next, cr_conn, link);
         cr_conn_fail(conn, &error);
@@ -82,6 +89,7 @@ cr_status cr_native_init(cr_native *native, cr_loop *loop, cr_error *error) {
 }
 
 void cr_native_free(cr_native *native) {
+    cr_annexes_free(native);
     pthread_mutex_destroy(&native->mutex);
     free(native->buffer);
     free(native->spare_out);

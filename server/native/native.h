@@ -27,6 +27,8 @@ typedef struct cr_native {
     cr_loop *loop;
     cr_calls *calls;
     const cr_device_hook *device_hook; /* NULL: no GPU opens what clients share */
+    struct cr_annexes *annexes;        /* of the first loop, see annex.h; NULL: it is the only one */
+    struct cr_annex *annex;            /* whose native this is; NULL: the first loop's */
     cr_list connections, dirty;        /* all; those with replies to write at the end of the turn */
     cr_rounds rounds;                  /* whose turn it is to be read */
     cr_crowd crowd;

@@ -237,7 +237,7 @@ size_t cr_stats_expose(cr_stats *stats, char *to, size_t cap) {
 #undef CR_FAMILY
     };
     out o = {.stats = stats, .to = {.at = to, .cap = cap}};
-    cr_stats_flush(stats);
+    cr_stats_gather(stats);
     write_metrics(&o);
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
         head(&o, families[i].name, families[i].type, families[i].help);

@@ -70,3 +70,9 @@ uint64_t cr_histogram_part(const cr_histogram *h, uint32_t part) {
     }
     return 0;
 }
+
+void cr_histogram_take(cr_histogram *to, cr_histogram *from) {
+    to->sum_ns += from->sum_ns;
+    for (uint32_t i = 0; i < CR_HISTOGRAM_BUCKETS; i++) to->counts[i] += from->counts[i];
+    *from = (cr_histogram){0};
+}

@@ -23,6 +23,8 @@ typedef struct cr_histogram {
 void cr_histogram_add(cr_histogram *histogram, uint64_t ns);
 /* Many of them, in fewer instructions each. */
 void cr_histogram_add_all(cr_histogram *histogram, const uint32_t *ns, uint32_t count);
+/* What is in `from` comes to `to`. */
+void cr_histogram_take(cr_histogram *to, cr_histogram *from);
 /* In ns; UINT64_MAX of the last bucket. */
 uint64_t cr_histogram_bound(uint32_t bucket);
 uint64_t cr_histogram_count(const cr_histogram *histogram);

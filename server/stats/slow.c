@@ -115,6 +115,21 @@ void cr_stats_keep_slow(cr_stats *s, const cr_record *r) {
     look_again(s);
 }
 
+void cr_stats_add_slow(cr_stats *to, cr_stats *others) {
+    for (uint32_t i = 0; i < others->slow_count; i++) {
+        const cr_slow *slow = &others->slow[i];
+        if (to->slow_count == CR_STATS_SLOW_MOST && slow->total_ns <= to->slow_bar_ns) continue;
+        cr_slow *place = place_for(to, slow->owner, slow->total_ns);
+        if (place) *place = *slow;
+        look_again(to);
+    }
+    others->slow_count = 0;
+    /* What home would not keep they need not look at. */
+    others->slow_bar_ns = to->slow_bar_ns;
+    others->small_most_ns = to->small_most_ns;
+    others->slow_owner = to->slow_owner;
+}
+
 static int slower(const void *one, const void *other) {
     const cr_slow *a = *(const cr_slow *const *)one, *b = *(const cr_slow *const *)other;
     return a->total_ns < b->total_ns ? 1 : a->total_ns > b->total_ns ? -1 : 0;
@@ -123,6 +138,7 @@ static int slower(const void *one, const void *other) {
 void cr_stats_slow(cr_stats *s, const cr_stats_asker *asker, cr_wire_slow_log *out) {
     const cr_slow *shown[CR_STATS_SLOW_MOST];
     const uint64_t now_ms = cr_now_ms();
+    cr_stats_gather(s);
     cr_stats_forget_slow(s, now_ms);
     out->count = 0;
     for (uint32_t i = 0; i < s->slow_count; i++)

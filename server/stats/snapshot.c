@@ -114,6 +114,7 @@ static void fill_lanes(const cr_lanes *lanes, cr_wire_stats *m) {
 void cr_stats_snapshot(cr_stats *s, const cr_stats_asker *asker, cr_wire_stats *m) {
     const uint64_t now_ms = cr_now_ms();
     memset(m, 0, sizeof *m);
+    cr_stats_gather(s);
     cr_stats_turn(s, now_ms);
     snprintf(m->version, sizeof m->version, "%s", s->sources.version ? s->sources.version : "");
     m->uptime_ms = now_ms - s->started_ms;

@@ -78,6 +78,30 @@ void cr_stats_flush(cr_stats *s) {
     small->count = 0;
 }
 
+void cr_stats_gather(cr_stats *s) {
+    cr_stats_flush(s);
+    if (s->sources.gather) s->sources.gather(s->sources.gather_argument);
+}
+
+static void add_all(uint64_t *to, uint64_t *others, size_t bytes) {
+    for (size_t i = 0; i < bytes / sizeof *to; i++) to[i] += others[i];
+    memset(others, 0, bytes);
+}
+
+void cr_stats_add(cr_stats *to, cr_stats *others) {
+    cr_stats_flush(others);
+    add_all(to->requests[0][0], others->requests[0][0], sizeof to->requests);
+    add_all(to->ops, others->ops, sizeof to->ops);
+    add_all(to->input_bytes, others->input_bytes, sizeof to->input_bytes);
+    add_all(to->rejected, others->rejected, sizeof to->rejected);
+    add_all(&to->now.requests, &others->now.requests, sizeof to->now.requests);
+    add_all(&to->now.failed, &others->now.failed, sizeof to->now.failed);
+    add_all(&to->now.bytes, &others->now.bytes, sizeof to->now.bytes);
+    for (uint32_t i = 0; i < CR_STAGES; i++) cr_histogram_take(&to->now.stages[i], &others->now.stages[i]);
+    cr_histogram_take(&to->turns, &others->turns);
+    cr_stats_add_slow(to, others);
+}
+
 void cr_stats_region(cr_stats *s, cr_region_kind kind, int64_t count, int64_t bytes) {
     s->regions[kind] += (uint64_t)count;
     s->region_bytes[kind] += (uint64_t)bytes;

@@ -53,6 +53,8 @@ typedef struct cr_stats_sources {
     const cr_admission *admission;
     const cr_lanes *lanes;
     cr_timers *timers;
+    void (*gather)(void *argument); /* adds what others have counted, by cr_stats_add; NULL: there are no others */
+    void *gather_argument;
 } cr_stats_sources;
 
 /* A limit on lines of the log. */
@@ -111,6 +113,10 @@ void cr_stats_init(cr_stats *stats, const cr_stats_sources *sources);
 void cr_stats_end(cr_stats *stats, const cr_record *record);
 /* Counts the small calls that wait for it: before anything is read. */
 void cr_stats_flush(cr_stats *stats);
+/* The same, and what others have counted. */
+void cr_stats_gather(cr_stats *stats);
+/* What others counted comes to `to`, and they begin anew: not what is open now, which `to` counts itself. */
+void cr_stats_add(cr_stats *to, cr_stats *others);
 /* One that was folded on the loop and answered, and is neither slow nor logged: what most small calls are, in fewer steps. It is
  * inline because it is to cost a hundredth of such a call. False: cr_stats_end has to look at it. */
 static inline bool cr_stats_small_end(cr_stats *s, uint64_t owner, uint64_t now_ns, const cr_wire_timing *timing,
@@ -182,5 +188,7 @@ void cr_stats_log_left_out(cr_timer *timer);
 /* slow.c: the request is among the slowest. */
 void cr_stats_keep_slow(cr_stats *stats, const cr_record *record);
 void cr_stats_forget_slow(cr_stats *stats, uint64_t now_ms);
+/* Those of others are among them, or not. */
+void cr_stats_add_slow(cr_stats *to, cr_stats *others);
 
 #endif
