@@ -35,8 +35,8 @@ const char *cr_metric_name(cr_metric metric);
 #define cr_metric_sub(name, amount) \
     ((void)atomic_fetch_sub_explicit(&cr_metrics[CR_M_##name], (uint64_t)(amount), memory_order_relaxed))
 /* The same in counts of one thread's, that nobody else adds to: a locked addition takes 5 ns, and a small call does several. */
-#define cr_metric_own_add(counts, name, amount)                                                                      \
-    atomic_store_explicit(&(counts)[CR_M_##name],                                                                    \
+#define cr_metric_own_add(counts, name, amount)                                                                    \
+    atomic_store_explicit(&(counts)[CR_M_##name],                                                                  \
                           atomic_load_explicit(&(counts)[CR_M_##name], memory_order_relaxed) + (uint64_t)(amount), \
                           memory_order_relaxed)
 #define cr_metric_get(name) atomic_load_explicit(&cr_metrics[CR_M_##name], memory_order_relaxed)

@@ -41,7 +41,8 @@ struct cr_calls {
 
     cr_admission admission;
     cr_stats stats;
-    _Atomic uint64_t *counts; /* metrics that only this loop counts: cr_metrics, or an annex's own, which are gathered there */
+    _Atomic uint64_t
+        *counts; /* metrics that only this loop counts: cr_metrics, or an annex's own, which are gathered there */
     cr_timers timers;
     uint64_t read_ns; /* when the bytes being taken were read: the arrival of every call among them */
     uint64_t last_ns; /* the latest time anybody looked; saves a call that folds on the loop one look of two */

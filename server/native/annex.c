@@ -41,7 +41,7 @@ struct cr_annexes {
     cr_native *home;
     uint32_t count;
     bool ended;
-    unsigned standing; /* how often home has asked for it */
+    unsigned standing;            /* how often home has asked for it */
     uint64_t calls, bytes, users; /* that the gates were set by */
     cr_timer gather;
     pthread_mutex_t mutex;
