@@ -68,9 +68,11 @@ static void await_standing(cr_annex *annex) {
 static void still(void *argument, bool stand) {
     cr_annexes *all = argument;
     if (stand ? all->standing++ : --all->standing) return;
+    for (uint32_t i = 0; i < all->count && !stand; i++)
+        cr_calls_limit(&all->items[i]->calls); /* options may have changed */
     for (uint32_t i = 0; i < all->count; i++) ask_to_stand(all->items[i], stand);
     for (uint32_t i = 0; i < all->count && stand; i++) await_standing(all->items[i]);
-    all->calls = UINT64_MAX; /* limits may have changed */
+    all->calls = UINT64_MAX; /* and so may what users have left */
 }
 
 /* ---- the annex's ---- */
