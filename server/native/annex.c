@@ -2,15 +2,13 @@
 #include "server/native/annex.h"
 
 #include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "server/native/crowd.h"
-#include "server/native/front.h"
-
-enum { MOST_CALL_BYTES = 4096 }; /* longer requests are home's */
+#include "server/native/frames.h"
 
 /* What stands at home for a connection that is in an annex. */
 typedef struct cr_guest {
@@ -30,6 +28,7 @@ struct cr_annex {
     cr_calls calls;
     cr_native native;
     _Atomic uint64_t counts[CR_METRIC_COUNT];
+    bool runs;       /* there is a thread */
     uint64_t guests; /* home's */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -101,6 +100,8 @@ static void receive(cr_annex *annex, cr_guest *guest) {
     cr_error error;
     conn->guest = guest;
     if (cr_admit_join(admission, &conn->peer, &error) == CR_OK) {
+        cr_user *user = conn->peer.user; /* as home names it */
+        snprintf(user->principal, sizeof user->principal, "%s", guest->peer.user->principal);
         if (cr_admit_connection(admission, &conn->peer, conn->socket.fd, &error) == CR_OK) {
             annex->calls.stats.connections[conn->peer.spoken]++;
             if (cr_conn_settle(conn, &annex->native)) return;
@@ -162,51 +163,14 @@ void cr_annex_woken(cr_annex *annex) {
     if (over && !annex->calls.draining) send_all_home(annex);
 }
 
-/* ---- what it takes ---- */
-
-/* Whether such a request is folded where its array lies. */
-static bool is_plain(const cr_wire_call *asked) {
-    const cr_wire_reduce *r = &asked->reduce;
-    if (asked->kind != CR_CALL_REDUCE || r->source != CR_SOURCE_STREAM || r->has_axis || r->has_layout || r->outputs ||
-        r->parameters || r->kernel[0] || cr_wire_takes_beside(r) || asked->progress_ms)
-        return false;
-    for (uint32_t i = 0; i < r->op_count; i++)
-        if (cr_op_closing((cr_op)r->ops[i]) == CR_CLOSING_ORDER) return false; /* by rank */
-    return true;
-}
-
-/* Whether the request is an annex's, and whether it may wait there for its array. */
-static bool takes(const cr_conn *conn, const uint8_t *payload, uint32_t bytes, bool *waits) {
-    const cr_again *last = &conn->native->calls->again;
-    cr_wire_call asked;
-    cr_error error;
-    const bool again = last->bytes && bytes == last->bytes && memcmp(payload, last->payload, bytes) == 0;
-    if (!again && cr_wire_unpack_call(payload, bytes, &asked, &error) != CR_OK) return false;
-    const cr_wire_call *request = again ? &last->request : &asked;
-    *waits = !request->timeout_ms; /* which counts from the request on */
-    return is_plain(request) && !atomic_load_explicit(&conn->guest->peer.user->full, memory_order_relaxed);
-}
-
-size_t cr_annex_needs(const cr_conn *conn, const cr_frame *frame, const uint8_t *p, size_t n) {
-    const size_t call = CR_FRAME_HEADER_BYTES + (size_t)frame->length, header = call + CR_FRAME_HEADER_BYTES;
-    cr_frame data;
-    cr_error error;
-    bool waits, skip;
-    if (frame->type != CR_FRAME_CALL) return 0;
-    if (frame->length > MOST_CALL_BYTES || frame->descriptors || conn->descriptor_count) return CR_ANNEX_HOME;
-    if (n < call) return 0; /* as anywhere */
-    if (!takes(conn, p + CR_FRAME_HEADER_BYTES, frame->length, &waits)) return CR_ANNEX_HOME;
-    if (n < header) return waits ? header : CR_ANNEX_HOME;
-    if (cr_frame_get(p + call, true, &data, &skip, &error) != CR_OK || data.type != CR_FRAME_DATA ||
-        data.stream != frame->stream || !(data.flags & CR_FLAG_END) || data.length > CR_INLINE_BYTES)
-        return CR_ANNEX_HOME;
-    if (n >= header + data.length) return 0;
-    return waits ? header + data.length : CR_ANNEX_HOME;
+bool cr_annex_full(const cr_conn *conn) {
+    return atomic_load_explicit(&conn->guest->peer.user->full, memory_order_relaxed);
 }
 
 /* ---- home's ---- */
 
-/* An idle connection of an annex ends for another user's. */
+/* An idle connection of an annex ends for another user's. Who looks for one has the annexes stand still meanwhile, or it would wait
+ * for them at each place. */
 static bool end_idle(cr_place *place, bool quiet) {
     cr_guest *guest = cr_container(place, cr_guest, place);
     cr_annexes *all = guest->annex->all;
@@ -287,8 +251,10 @@ static void take_back(cr_native *home, cr_guest *guest) {
     conn->stays = true;
     conn->native = home;
     cr_admit_parked(&calls->admission, &conn->peer, conn->descriptor_count);
+    if (conn->descriptor_count) conn->parked = ++home->parked;
     if (cr_conn_settle(conn, home)) {
         cr_admit_place(&conn->peer, &conn->place);
+        if (conn->descriptor_count) cr_frames_keep_few_parked(conn);
         return;
     }
     cr_conn_discard(conn);
@@ -341,6 +307,7 @@ static void gather(void *argument) {
     still(all, true);
     add_counts(all);
     still(all, false);
+    all->home->calls->last_ns = cr_now_ns(); /* the go that asked for it may be over by that */
 }
 
 /* What an annex counted in a step of the window is to be home's in that step. */
@@ -384,8 +351,8 @@ static cr_status start(cr_annexes *all, cr_annex *annex, cr_error *error) {
     if (status == CR_OK) status = cr_native_init(&annex->native, &annex->loop, error);
     if (status != CR_OK) return status;
     annex->native.annex = annex;
-    if (pthread_create(&annex->thread, NULL, run, annex) == 0) return CR_OK;
-    return cr_fail(error, CR_RESOURCE_EXHAUSTED, "loops: cannot start a thread");
+    annex->runs = pthread_create(&annex->thread, NULL, run, annex) == 0;
+    return annex->runs ? CR_OK : cr_fail(error, CR_RESOURCE_EXHAUSTED, "loops: cannot start a thread");
 }
 
 cr_status cr_annexes_start(cr_native *home, uint64_t loops, cr_error *error) {
@@ -400,9 +367,9 @@ cr_status cr_annexes_start(cr_native *home, uint64_t loops, cr_error *error) {
     for (uint64_t i = 1; i < loops; i++) {
         cr_annex *annex = calloc(1, sizeof *annex);
         if (!annex) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "loops: no memory");
+        all->items[all->count++] = annex;
         const cr_status status = start(all, annex, error);
         if (status != CR_OK) return status; /* the daemon does not start */
-        all->items[all->count++] = annex;
     }
     calls->still = still;
     calls->stats.sources.gather = gather;
@@ -420,10 +387,11 @@ void cr_annexes_end(cr_native *home) {
         cr_annex *annex = all->items[i];
         pthread_mutex_lock(&annex->mutex);
         annex->over = true;
+        if (annex->runs) cr_loop_wake(&annex->loop); /* before it can see that, and close what wakes it */
         pthread_mutex_unlock(&annex->mutex);
-        cr_loop_wake(&annex->loop);
     }
-    for (uint32_t i = 0; i < all->count; i++) pthread_join(all->items[i]->thread, NULL);
+    for (uint32_t i = 0; i < all->count; i++)
+        if (all->items[i]->runs) pthread_join(all->items[i]->thread, NULL);
     cr_timer_stop(&home->calls->timers, &all->gather);
     home->calls->still = NULL;
     home->calls->stats.sources.gather = NULL;

@@ -1,7 +1,7 @@
 /* annex: a further loop, on a thread of its own, for connections that ask for one small array after another (option loops).
  *
- * An annex folds what the loop folds where it lies: arrays of up to CR_INLINE_BYTES that came whole. It has no jobs, no slabs, no
- * regions and no listener. Everything else is done at home, by the first loop, with the connection as it is:
+ * An annex folds what the loop folds where it lies: arrays of up to CR_INLINE_BYTES that came whole (annex_takes.c). It has no jobs, no
+ * slabs, no regions and no listener. Everything else is done at home, by the first loop, with the connection as it is:
  *
  *                 its first small array is answered, and an annex has fewer connections
  *   HOME ────────────────────────────────────────────────────────────────────────────────► ANNEX
@@ -44,5 +44,7 @@ void cr_annex_left(cr_conn *conn);
  * enough; CR_ANNEX_HOME: they are home's. */
 #define CR_ANNEX_HOME SIZE_MAX
 size_t cr_annex_needs(const cr_conn *conn, const cr_frame *frame, const uint8_t *p, size_t n);
+/* Whether home alone may take calls of its user's now. */
+bool cr_annex_full(const cr_conn *conn);
 
 #endif

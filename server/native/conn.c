@@ -275,6 +275,7 @@ cr_conn *cr_conn_lift(cr_conn *conn) {
     fresh->readable = true; /* nobody knows: a read tells */
     fresh->paused |= fresh->stash.len > 0;
     fresh->goes_home = false;
+    fresh->waits_for_closes = false; /* its timer stays here; who reads it next looks again */
     conn->state = CR_CONN_CLOSED;
     conn->stash = conn->out = (cr_bytes){0};
     conn->streams = (cr_streams){0};

@@ -174,6 +174,7 @@ static bool on_data(cr_conn *conn, const cr_frame *frame, const uint8_t *payload
         return true;
     }
     if (stream && !cr_stream_data(stream, frame, &take)) return false;
+    assert(!conn->guest || !take || whole); /* an annex has no slabs, and no lanes */
     if (take && whole) {
         conn->small = true;
         cr_call_whole(stream->call, payload, frame->length);
@@ -383,9 +384,7 @@ static bool arrived(cr_conn *conn, size_t n, size_t first) {
     return consume(conn, NULL, main, n);
 }
 
-/* While too many descriptors wait for their frames, the connection that leaves most of them ends. Not just the last to pass one:
- * its frame may be on its way. */
-static void keep_few_parked(const cr_conn *conn) {
+void cr_frames_keep_few_parked(const cr_conn *conn) {
     cr_error error;
     const cr_user *user;
     while (cr_admit_check_parked(&conn->native->calls->admission, &conn->peer, &user, &error) != CR_OK) {
@@ -448,7 +447,7 @@ size_t cr_frames_read(cr_conn *conn) {
     conn->last_progress_ms = uv_now(conn->native->loop->uv);
     cr_calls_look(conn->native->calls);
     set_pace(conn, (size_t)n);
-    if (arrived(conn, (size_t)n, first)) keep_few_parked(conn);
+    if (arrived(conn, (size_t)n, first)) cr_frames_keep_few_parked(conn);
     return (size_t)n;
 }
 
@@ -456,7 +455,7 @@ void cr_frames_begin(cr_conn *conn, const cr_arrived *arrived) {
     if (arrived->control) take_control(conn, arrived->control);
     if (!arrived->count || conn->state >= CR_CONN_LINGERING) return;
     if (!pause_with(conn, NULL, arrived->bytes, arrived->count)) return;
-    keep_few_parked(conn);
+    cr_frames_keep_few_parked(conn);
     cr_rounds_wait(&conn->native->rounds, &conn->seat);
 }
 

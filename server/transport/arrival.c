@@ -306,10 +306,14 @@ static bool end_idle(cr_place *place, bool quiet) {
 /* An idle connection of another user ends, and the socket moves to a number that is free by then. */
 static bool make_room(cr_arrival *a) {
     static cr_log_limit seldom;
-    cr_admission *admission = &a->arrivals->loop->calls->admission;
+    cr_calls *calls = a->arrivals->loop->calls;
+    cr_admission *admission = &calls->admission;
     const cr_user *user = a->arrived.peer.user;
     if (a->only || cr_admit_capped(admission, user, CR_USE_connections, 1)) return false;
-    if (!cr_admit_end_idle(admission, user)) return false;
+    if (calls->still) calls->still(calls->still_argument, true); /* once for all that are looked at */
+    const bool ended = cr_admit_end_idle(admission, user);
+    if (calls->still) calls->still(calls->still_argument, false);
+    if (!ended) return false;
     cr_warn_seldom(&seldom,
                    "an idle connection ended, because another user needed its place: raise max_connections, or "
                    "the limit on open files");
