@@ -257,6 +257,7 @@ void cr_conn_close(cr_conn *conn) {
 /* ---- from one loop to another ---- */
 
 cr_conn *cr_conn_lift(cr_conn *conn) {
+    assert(!conn->streams.open && !conn->peer.calls && !conn->payload_stream); /* which point at it */
     cr_conn *fresh = malloc(sizeof *fresh);
     if (!fresh) return NULL;
     cr_timer_stop(&conn->native->calls->timers, &conn->timer);
