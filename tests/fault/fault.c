@@ -33,8 +33,8 @@ void *ALLOCATOR(memalign)(size_t alignment, size_t bytes);
 
 enum {
     PAGE_BYTES = 4096,
-    STRUCTURES = 512
-}; /* reads of up to so many bytes are of a kernel's structures, which come whole */
+    STRUCTURES = 1024
+}; /* reads of up to so many bytes are of a kernel's structures, which come whole: libuv's of an eventfd ask for 1,024 */
 
 static fault_page own;
 static fault_page *page = &own;
