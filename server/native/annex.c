@@ -2,7 +2,7 @@
 #include "server/native/annex.h"
 
 #include <stdlib.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -16,6 +16,7 @@ typedef struct cr_guest {
     cr_annex *annex;
     cr_peer peer; /* home's */
     cr_place place;
+    char principal[CR_NAME_MAX_BYTES + 1]; /* its user's, which home may write again */
     cr_conn *conn; /* the annex's, until it is back; NULL: it is over */
     bool back;     /* the annex has put it down */
 } cr_guest;
@@ -100,8 +101,7 @@ static void receive(cr_annex *annex, cr_guest *guest) {
     cr_error error;
     conn->guest = guest;
     if (cr_admit_join(admission, &conn->peer, &error) == CR_OK) {
-        cr_user *user = conn->peer.user; /* as home names it */
-        snprintf(user->principal, sizeof user->principal, "%s", guest->peer.user->principal);
+        memcpy(conn->peer.user->principal, guest->principal, sizeof guest->principal);
         if (cr_admit_connection(admission, &conn->peer, conn->socket.fd, &error) == CR_OK) {
             annex->calls.stats.connections[conn->peer.spoken]++;
             if (cr_conn_settle(conn, &annex->native)) return;
@@ -208,6 +208,7 @@ static void leave_home(cr_conn *conn) {
     cr_guest *guest = annex ? malloc(sizeof *guest) : NULL;
     if (!guest) return;
     *guest = (cr_guest){.annex = annex, .peer = conn->peer, .place.end = end_idle};
+    memcpy(guest->principal, conn->peer.user->principal, sizeof guest->principal);
     cr_admit_place(&conn->peer, NULL);
     guest->peer.place = NULL;
     guest->conn = cr_conn_lift(conn);
