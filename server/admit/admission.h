@@ -16,7 +16,9 @@
  * and no more than the option for each user and the line of its principal say. Nothing that runs is taken away for it: when another
  * comes, nothing new is given to the first before the rule holds. Idle connections alone may end for others, see cr_admit_end_idle.
  *
- * Thread: the loop's. Owner: the daemon. */
+ * The first loop's admission is the daemon's. That of an annex (native/annex.h) counts what is there at the moment.
+ *
+ * Thread: the loop's. Owner: its calls. */
 #ifndef CURED_SERVER_ADMIT_ADMISSION_H
 #define CURED_SERVER_ADMIT_ADMISSION_H
 

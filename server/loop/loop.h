@@ -1,7 +1,7 @@
 /* loop: the turns of the daemon's thread: wakes, timers, sleep, draining.
  *
- * Thread: everything here is the loop's, but for cr_loop_wake (any thread). Owner: main makes it, starts it and frees it. No
- * globals: several loops, each with its calls and doors, stay possible. */
+ * Thread: everything here is the loop's, but for cr_loop_wake (any thread). Owner: main, or an annex, makes it, starts it and frees
+ * it. No globals, because annexes (native/annex.h) have loops, too. */
 #ifndef CURED_SERVER_LOOP_LOOP_H
 #define CURED_SERVER_LOOP_LOOP_H
 

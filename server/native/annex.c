@@ -10,6 +10,11 @@
 #include "server/native/crowd.h"
 #include "server/native/frames.h"
 
+enum {
+    GATE_PART = 10,                  /* of home's time that looking at all users may take */
+    GATE_MOST_NS = 10 * 1000 * 1000, /* and how long it waits for that at most: it may have been without a core */
+};
+
 /* What stands at home for a connection that is in an annex. */
 typedef struct cr_guest {
     cr_list link; /* in annex->coming or annexes->back */
@@ -17,8 +22,8 @@ typedef struct cr_guest {
     cr_peer peer; /* home's */
     cr_place place;
     char principal[CR_NAME_MAX_BYTES + 1]; /* its user's, which home may write again */
-    cr_conn *conn; /* the annex's, until it is back; NULL: it is over */
-    bool back;     /* the annex has put it down */
+    cr_conn *conn;                         /* the annex's, until it is back; NULL: it is over */
+    bool back;                             /* the annex has put it down */
 } cr_guest;
 
 struct cr_annex {
@@ -43,7 +48,8 @@ struct cr_annexes {
     bool ended;
     unsigned standing;            /* how often home has asked for it */
     uint64_t calls, bytes, users; /* that the gates were set by */
-    cr_timer gather;
+    uint64_t gates_ns;            /* when they may be set again */
+    cr_timer gates, gather;
     pthread_mutex_t mutex;
     cr_list back; /* guarded by mutex */
     cr_annex *items[];
@@ -282,6 +288,11 @@ void cr_annexes_gate(cr_native *home) {
     const cr_admission *a = &home->calls->admission;
     const uint64_t calls = a->used[CR_USE_calls], bytes = a->used[CR_USE_bytes];
     if (all->ended || (calls == all->calls && bytes == all->bytes && a->users.count == all->users)) return;
+    const uint64_t now = cr_now_ns();
+    if (now < all->gates_ns) {
+        if (!all->gates.slot) cr_timer_set(&home->calls->timers, &all->gates, cr_now_ms() + 1);
+        return;
+    }
     all->calls = calls;
     all->bytes = bytes;
     all->users = a->users.count;
@@ -290,7 +301,12 @@ void cr_annexes_gate(cr_native *home) {
         const bool full = is_full(a, user, CR_USE_calls, 1) || is_full(a, user, CR_USE_bytes, CR_INLINE_BYTES);
         atomic_store_explicit(&user->full, full, memory_order_relaxed);
     }
+    const uint64_t wait = (GATE_PART - 1) * (cr_now_ns() - now);
+    all->gates_ns = now + (wait < GATE_MOST_NS ? wait : GATE_MOST_NS);
 }
+
+/* The end of this turn looks again. */
+static void on_gates(cr_timer *timer) { (void)timer; }
 
 /* ---- counts ---- */
 
@@ -375,6 +391,7 @@ cr_status cr_annexes_start(cr_native *home, uint64_t loops, cr_error *error) {
     calls->still = still;
     calls->stats.sources.gather = gather;
     calls->still_argument = calls->stats.sources.gather_argument = all;
+    all->gates.fire = on_gates;
     all->gather.fire = on_gather;
     on_gather(&all->gather);
     return CR_OK;
@@ -393,6 +410,7 @@ void cr_annexes_end(cr_native *home) {
     }
     for (uint32_t i = 0; i < all->count; i++)
         if (all->items[i]->runs) pthread_join(all->items[i]->thread, NULL);
+    cr_timer_stop(&home->calls->timers, &all->gates);
     cr_timer_stop(&home->calls->timers, &all->gather);
     home->calls->still = NULL;
     home->calls->stats.sources.gather = NULL;

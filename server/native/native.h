@@ -1,6 +1,6 @@
 /* native: the door of the native protocol (proto/PROTOCOL.md): what its connections share.
  *
- * Thread: the loop's, but for the news of regions, which files threads post. Owner: main. */
+ * Thread: the loop's, but for the news of regions, which files threads post. Owner: main, or an annex. */
 #ifndef CURED_SERVER_NATIVE_NATIVE_H
 #define CURED_SERVER_NATIVE_NATIVE_H
 

@@ -1,7 +1,8 @@
 /* stats: what the daemon knows about its calls: counts by label, times of their stages, the slowest of them.
  *
- * Every request ends in one cr_stats_end (server/call/record.c), whichever door it came by. Only the loop writes and reads, so
- * the counts are plain numbers; what other threads count is in base/metrics.def and in the lanes.
+ * Every request ends in one cr_stats_end (server/call/record.c), whichever door it came by. Each loop has counts of its own, which it
+ * alone writes and reads, so they are plain numbers. Those of annexes are added to the first loop's while they stand still
+ * (native/annex.h). What other threads count is in base/metrics.def and in the lanes.
  *
  * Percentiles and rates are of the last minute: the counts are copied every CR_STATS_STEP_MS, and the window is the difference
  * between now and the oldest copy.

@@ -193,14 +193,15 @@ START_TEST(a_user_at_its_limit_is_refused_at_home) {
     config.max_jobs_per_user = 1;
     cr_calls_limit(&calls);
     queue_request(hoarder, 2, 0, sizeof small, 0);
-    while (!calls.admission.used[CR_USE_calls]) step(hoarder, SIZE_MAX, SIZE_MAX);
-    turn();
+    const cr_user *user = cr_container(calls.admission.by_age.next, cr_user, link);
+    while (!user->full) step(hoarder, SIZE_MAX, SIZE_MAX);
     queue_small(c, 3);
     finish(c, 3);
     ck_assert_uint_eq(c->status[3], CR_RESOURCE_EXHAUSTED);
     ck_assert_uint_eq(at_home(), 2);
     queue_frame(hoarder, CR_FRAME_DATA, CR_FLAG_END, 2, small, sizeof small);
     finish(hoarder, 2);
+    while (user->full) turn();
     queue_small(c, 4);
     finish(c, 4);
     ck_assert_uint_eq(c->sum[4], 24);
