@@ -118,7 +118,8 @@ void cr_stats_keep_slow(cr_stats *s, const cr_record *r) {
 void cr_stats_add_slow(cr_stats *to, cr_stats *others) {
     for (uint32_t i = 0; i < others->slow_count; i++) {
         const cr_slow *slow = &others->slow[i];
-        if (to->slow_count == CR_STATS_SLOW_MOST && slow->total_ns <= to->slow_bar_ns) continue;
+        const bool given = to->slow_owner && to->slow_owner != slow->owner;
+        if (slow->total_ns <= to->slow_bar_ns && !given) continue;
         cr_slow *place = place_for(to, slow->owner, slow->total_ns);
         if (place) *place = *slow;
         look_again(to);

@@ -29,8 +29,8 @@ static void tear_down(void) {
     cr_admit_free(&admission);
 }
 
-/* An answered sum of 4 KiB that took so long in all, ended so long after the start. */
-static void answered(const cr_peer *peer, uint64_t total_ns, uint64_t after_ms) {
+/* An answered sum of 4 KiB that took so long in all, ended so long after the start, in one loop's statistics. */
+static void answered_in(cr_stats *s, const cr_peer *peer, uint64_t total_ns, uint64_t after_ms) {
     cr_record r = {.peer = peer,
                    .method = CR_METHOD_reduce,
                    .given = CR_GIVEN_inline,
@@ -42,7 +42,11 @@ static void answered(const cr_peer *peer, uint64_t total_ns, uint64_t after_ms) 
                    .on_loop = true,
                    .ended_ms = stats.started_ms + after_ms,
                    .stages = {CR_NO_STAGE, 1000, total_ns / 2, CR_NO_STAGE, total_ns}};
-    cr_stats_end(&stats, &r);
+    cr_stats_end(s, &r);
+}
+
+static void answered(const cr_peer *peer, uint64_t total_ns, uint64_t after_ms) {
+    answered_in(&stats, peer, total_ns, after_ms);
 }
 
 static const cr_stats_asker everybody = {.all = true};
@@ -174,6 +178,47 @@ START_TEST(one_user_keeps_no_more_than_half_of_the_places_when_others_come) {
     cr_stats_slow(&stats, &(cr_stats_asker){.own = one.user}, &log);
     ck_assert_uint_eq(log.count, CR_WIRE_MAX_SLOW / 2);
     ck_assert_uint_eq(log.calls[log.count - 1].total_ns, (CR_WIRE_MAX_SLOW / 2 + 1) * 1000000000ull);
+}
+END_TEST
+
+/* What another loop counted is this one's, once. */
+START_TEST(counts_of_another_loop_are_added) {
+    static cr_stats another;
+    cr_stats_init(&another, &(cr_stats_sources){.admission = &admission});
+    answered(&one, 5000, 0);
+    for (int i = 0; i < 3; i++) answered_in(&another, &other, 7000, 0);
+    for (int i = 0; i < 2; i++) {
+        cr_stats_add(&stats, &another);
+        ck_assert_uint_eq(stats.now.requests, 4);
+        ck_assert_uint_eq(stats.now.bytes, 4 * 4096);
+        ck_assert_uint_eq(stats.requests[CR_METHOD_reduce][CR_GIVEN_inline][CR_OK], 4);
+        ck_assert_uint_eq(stats.ops[CR_OP_MAX], 4);
+        ck_assert_uint_eq(cr_histogram_count(&stats.now.stages[CR_STAGE_total]), 4);
+        ck_assert_uint_eq(stats.slow_count, 4);
+        ck_assert_uint_eq(another.now.requests, 0);
+        ck_assert_uint_eq(another.slow_count, 0);
+    }
+    answered_in(&another, &other, 7000, 0);
+    cr_stats_add(&stats, &another);
+    ck_assert_uint_eq(stats.now.requests, 5);
+}
+END_TEST
+
+/* The places are shared by the same rule, whichever loop a call was answered in. */
+START_TEST(slow_calls_of_another_loop_find_their_places) {
+    static cr_stats another;
+    cr_wire_slow_log log;
+    cr_stats_init(&another, &(cr_stats_sources){.admission = &admission});
+    for (uint64_t i = 1; i <= CR_WIRE_MAX_SLOW; i++) answered(&one, i * 1000000000, 0);
+    for (uint64_t i = 1; i <= 100; i++) answered_in(&another, &other, i * 1000, 0);
+    cr_stats_add(&stats, &another);
+    cr_stats_slow(&stats, &(cr_stats_asker){.own = other.user}, &log);
+    ck_assert_uint_eq(log.count, CR_WIRE_MAX_SLOW / 2);
+    ck_assert_uint_eq(log.calls[0].total_ns, 100000);
+    for (uint64_t i = 1; i <= 100; i++) answered_in(&another, &one, i * 500, 0);
+    cr_stats_add(&stats, &another);
+    cr_stats_slow(&stats, &(cr_stats_asker){.own = other.user}, &log);
+    ck_assert_uint_eq(log.count, CR_WIRE_MAX_SLOW / 2);
 }
 END_TEST
 
@@ -316,6 +361,8 @@ CR_CHECK_MAIN("server/stats") {
     tcase_add_test(tc, the_slowest_are_kept);
     tcase_add_test(tc, one_user_takes_no_more_than_half_of_the_places_from_others);
     tcase_add_test(tc, one_user_keeps_no_more_than_half_of_the_places_when_others_come);
+    tcase_add_test(tc, counts_of_another_loop_are_added);
+    tcase_add_test(tc, slow_calls_of_another_loop_find_their_places);
     tcase_add_test(tc, slow_calls_are_forgotten_after_an_hour);
     tcase_add_test(tc, users_see_themselves_and_admins_everybody);
     tcase_add_test(tc, exposition_fits_or_says_that_it_does_not);
