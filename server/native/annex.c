@@ -352,7 +352,8 @@ static cr_status start(cr_annexes *all, cr_annex *annex, cr_error *error) {
     cr_list_init(&annex->coming);
     pthread_mutex_init(&annex->mutex, NULL);
     pthread_cond_init(&annex->changed, NULL);
-    if (uv_loop_init(&annex->uv) != 0) return cr_fail(error, CR_INTERNAL, "loops: cannot set up a further one");
+    const int failed = uv_loop_init(&annex->uv);
+    if (failed) return cr_fail(error, CR_INTERNAL, "loops: cannot set up a further one: %s", uv_strerror(failed));
     calls->config = home->config;
     calls->version = home->version;
     calls->counts = annex->counts;

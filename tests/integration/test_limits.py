@@ -151,6 +151,7 @@ class Takers(Limits):
     def test_who_gives_no_credit_does_not_keep_another_out(self):
         """Answers along an axis that nobody takes: of calls without input, and of calls that pause with input left."""
         for rows in 0, 1 << 21:
+            wait_for("what the calls before held", lambda: not any(self.daemon.busy_gauges().values()))
             ended = self.daemon.counters()["calls_impatient_total"]
             with self.connect() as hoarder:
                 for _ in range(8):

@@ -1,14 +1,16 @@
 """test_loops: a daemon of several loops. Its clients see one: the same answers, limits, counts and end, wherever they are served."""
 import os
+import resource
 import shutil
 import signal
+import subprocess
 import tempfile
 import threading
 import time
 import unittest
 
 from connection import Closed, Connection
-from cured_daemon import Daemon, DaemonTest, main, wait_for
+from cured_daemon import CURED, Daemon, DaemonTest, environment, main, wait_for
 from cured_wire import (CALL, CANCEL, DATA, DEADLINE_EXCEEDED, END, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE, beside_message,
                         call_message, frame, mask_message, reduce_message, stream_input)
 from expected import expect_all, plain
@@ -223,6 +225,14 @@ class AtTheLimit(Loops):
 
 
 class Ends(unittest.TestCase):
+    def test_it_says_why_it_does_not_start(self):
+        """Each loop takes some of the files that may be open."""
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        ran = subprocess.run([CURED, "--loops", "64", "--listen", "tcp:127.0.0.1:0", "--backend", "cpu"], stderr=subprocess.PIPE, text=True,
+                             env=environment(), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (160, min(160, most))))
+        self.assertEqual(69, ran.returncode, ran.stderr)
+        self.assertIn("loops: cannot set up a further one: too many open files", ran.stderr)
+
     def test_sigterm_while_they_move(self):
         """Each call is answered, or refused because the daemon ends; none hangs, and the daemon ends by itself."""
         folder = tempfile.mkdtemp(prefix="cured-it-")
