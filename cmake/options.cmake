@@ -18,8 +18,11 @@ set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON) # the lower rooms go into libcured.so as well
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-if(CURED_SANITIZE)
-  set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g") # asserts stay, for what only a sanitizer's threads may find
+if(CURED_SANITIZE STREQUAL "thread")
+  # Asserts stay, for what only a sanitizer's threads may find. A debugger knows lines, and in the preset dev variables too.
+  set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O1 -g1")
+elseif(CURED_SANITIZE)
+  set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
 else()
   set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g -DNDEBUG")
 endif()
