@@ -34,8 +34,10 @@ static bool have(const cr_fold_isa *isa) {
         return active(x86_cpu_AVX512F) && active(x86_cpu_AVX512BW) && active(x86_cpu_AVX512DQ) &&
                active(x86_cpu_AVX512VL) && active(x86_cpu_FMA) && active(x86_cpu_BMI2);
     }
+#if !defined(CR_NO_AVX2)
     if (isa == &cr_fold_avx2)
         return active(x86_cpu_AVX2) && active(x86_cpu_FMA) && active(x86_cpu_F16C) && active(x86_cpu_BMI2);
+#endif
 #endif
     return isa == &cr_fold_portable;
 }
@@ -44,7 +46,9 @@ static bool have(const cr_fold_isa *isa) {
 static const cr_fold_isa *const isas[] = {
 #if defined(__x86_64__)
     &cr_fold_avx512,
+#if !defined(CR_NO_AVX2) /* kernels/CMakeLists.txt */
     &cr_fold_avx2,
+#endif
 #endif
     &cr_fold_portable,
 };

@@ -13,7 +13,9 @@ const cr_axis_isa *cr_axis_current(void) {
 #if defined(__x86_64__)
     const char *name = cr_cpu_isa();
     if (strcmp(name, cr_axis_avx512.name) == 0) return &cr_axis_avx512;
+#if !defined(CR_NO_AVX2)
     if (strcmp(name, cr_axis_avx2.name) == 0) return &cr_axis_avx2;
+#endif
 #endif
     return &cr_axis_portable;
 }

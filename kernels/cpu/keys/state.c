@@ -148,7 +148,9 @@ static const cr_keys_isa *current(void) {
 #if defined(__x86_64__)
     const char *name = cr_cpu_isa();
     if (strcmp(name, cr_keys_avx512.name) == 0) return &cr_keys_avx512;
+#if !defined(CR_NO_AVX2)
     if (strcmp(name, cr_keys_avx2.name) == 0) return &cr_keys_avx2;
+#endif
 #endif
     return &cr_keys_portable;
 }

@@ -271,6 +271,8 @@ START_TEST(direct_files_are_read) {
     } else {
         ck_assert_int_eq(pwrite(made, data, BYTES, 0), BYTES);
         for (size_t i = 0; i < COUNT(places); i++) {
+            if (SPARSE && (i + (size_t)_i + (size_t)_i / COUNT(ways)) % 2 != 0)
+                continue; /* each way tries each place once */
             const uint64_t n = (BYTES - places[i]) / sizeof(float);
             cured_error error;
             cured_call *want, *got;
