@@ -89,8 +89,8 @@ void cr_axis_launch_make(cr_axis_launch *launch, uintptr_t address, const cr_sha
 /* The same laid over the GPU for strips (strips.cuh), where at->strips is set: one wave of blocks. */
 void cr_axis_launch_by_strips(cr_axis_launch *at, uint64_t size, uint32_t multiprocessors);
 
-/* Columns that are cut among blocks, laid without cuts for loads that run ahead (ahead.cuh). False, and as it was: that is not faster. */
-bool cr_axis_launch_uncut(cr_axis_launch *at, uint32_t multiprocessors);
+/* The same for loads that run ahead (ahead.cuh), which columns that are cut among blocks have, too. False, and as it was: they do not. */
+bool cr_axis_launch_ahead(cr_axis_launch *at, uint64_t size, uint32_t multiprocessors);
 
 typedef struct cr_axis_args {
     cr_axis_launch at;

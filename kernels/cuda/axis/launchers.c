@@ -159,7 +159,7 @@ static int enqueue_family(const cr_axis_args *args, cr_dtype dtype, uint32_t mul
         return kernels[strips_alone][dtype](&own, stream);
     if (kind == sumsq) first = by_strips(&own.at, moment_strips, dtype, multiprocessors);
     if (first == NULL && kind == sum && kernels[sum_ahead][dtype] != NULL &&
-        (own.at.ahead || cr_axis_launch_uncut(&own.at, multiprocessors)))
+        cr_axis_launch_ahead(&own.at, cr_dtype_size(dtype), multiprocessors))
         first = kernels[narrow_of(sum_ahead, dtype)][dtype];
     if (first == NULL) first = kernels[narrow_of(kind, dtype)][dtype];
     int failure = first(&own, stream);
