@@ -323,6 +323,30 @@ def masks():
         torch.cuda.empty_cache()
 
 
+def swaths():
+    """Along an axis under a mask of half, beside the same without a mask and torch's way. Answers of 64 MiB are compared with the CPU's."""
+    ways = {"sum": lambda t, m, axis: torch.where(m, t, 0).sum(axis),
+            "mean": lambda t, m, axis: torch.where(m, t, 0).sum(axis) / m.sum(axis),
+            "max": lambda t, m, axis: torch.where(m, t, torch.finfo(t.dtype).min if t.is_floating_point() else torch.iinfo(t.dtype).min).amax(axis)}
+    for dtype in (torch.float32, torch.bfloat16, torch.float64, torch.int32):
+        size = torch.empty(0, dtype=dtype).itemsize
+        for axis in (1, 0):
+            few = (1 << 26) // size // 1024
+            small = torch.randn(few, 1024, device="cuda").to(torch.int32 if dtype == torch.int32 else dtype)
+            some = torch.rand(few, 1024, device="cuda") < 0.5
+            many, mask = small.repeat(16, 1), some.repeat(16, 1)
+            for op in ("sum", "mean", "max", "count_nonzero") + (("var",) if dtype.is_floating_point else ()):
+                call = getattr(cured, op)
+                assert (call(small, axis=axis, where=some) == call(small.cpu(), axis=axis, where=some.cpu())).all(), (op, dtype, axis)
+                if op not in ways:
+                    continue
+                out = torch.empty(many.shape[1 - axis], device="cuda", dtype=dtype if op == "max" else torch.int64 if op == "sum" and dtype == torch.int32 else torch.float64)
+                tell("%s of 1 GiB of %s, axis %d, masked" % (op, str(dtype)[6:], axis), cured=on_gpu(lambda i: call(many, axis=axis, where=mask, out=out), rounds=7, calls=2),
+                     torch=on_gpu(lambda i: ways[op](many, mask, axis), rounds=7, calls=2), plain=on_gpu(lambda i: call(many, axis=axis, out=out), rounds=7, calls=2))
+            del small, some, many, mask
+            torch.cuda.empty_cache()
+
+
 def pairs():
     """Sums over two arrays beside a read of both, and torch's dot, which adds in the type."""
     for dtype, n in ((torch.float32, 1 << 28), (torch.float32, 1 << 24), (torch.float64, 1 << 27), (torch.bfloat16, 1 << 28)):
@@ -400,11 +424,11 @@ def state(gib):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--gib", type=float, default=14)
-    parser.add_argument("--parts", default="calls,graphs,norms,many,masks,pairs,ranks,keys,cells,deterministic,state")
+    parser.add_argument("--parts", default="calls,graphs,norms,many,masks,pairs,ranks,keys,swaths,cells,deterministic,state")
     words = parser.parse_args()
     print("%s, torch %s, cured %s" % (torch.cuda.get_device_name(), torch.__version__, cured.__version__), flush=True)
     for part in words.parts.split(","):
-        {"calls": calls, "graphs": graphs, "norms": norms, "many": many, "masks": masks, "pairs": pairs, "ranks": ranks, "keys": keys, "cells": cells, "deterministic": deterministic, "state": lambda: state(words.gib)}[part]()
+        {"calls": calls, "graphs": graphs, "norms": norms, "many": many, "masks": masks, "pairs": pairs, "ranks": ranks, "keys": keys, "swaths": swaths, "cells": cells, "deterministic": deterministic, "state": lambda: state(words.gib)}[part]()
 
 
 if __name__ == "__main__":

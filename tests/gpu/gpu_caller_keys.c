@@ -361,11 +361,16 @@ static void draw_by_offsets(by_key *b, uint8_t *memory) {
     b->keys = (cr_keys){NULL, b->n, count, 1, CR_DTYPE_NONE, true};
 }
 
-static void draw_by_axis(by_key *b) {
+/* A swath of the emulated GPU has so many elements of one output, at least. */
+enum { OF_SWATH = 512 };
+
+static void draw_by_axis(by_key *b, bool small) {
     const uint64_t inner = 1 + caller_draw(caller_draw(2) ? 1 : 40), outer = 1 + caller_draw(caller_draw(2) ? 1 : 40);
     b->by = (cr_shape){outer, b->n / (inner * outer), inner};
-    b->n = outer * b->by.n * inner;
-    b->keys = (cr_keys){NULL, b->n, outer * inner, 1, CR_DTYPE_NONE, true};
+    if (small && b->by.n > OF_SWATH) b->by = (cr_shape){b->n / (inner * OF_SWATH), OF_SWATH, inner};
+    if (small && cr_shape_elements(&b->by) == 0) b->by = (cr_shape){b->n, 1, 1};
+    b->n = cr_shape_elements(&b->by);
+    b->keys = (cr_keys){NULL, b->n, cr_shape_answers(&b->by), 1, CR_DTYPE_NONE, true};
 }
 
 static void draw_mask(by_key *b, uint8_t *memory) {
@@ -412,11 +417,14 @@ static void draw(by_key *b) {
     static const uint64_t lengths[] = {0, 1, 2, 31, 32, 33, 255, 256, 257, 1000, 4096, 4099, 9000};
     static uint8_t memory[CALLER_ROOM], mask[CALLER_ROOM];
     const uint64_t most = caller_run.bytes / 8, way = caller_draw(6);
+    const bool swaths = way == 0 && caller_draw(2) != 0;
     *b = (by_key){.dtype = caller_draw(6) ? types[caller_draw(4)]
                                           : (cured_dtype)(CURED_BOOL + caller_draw(CURED_I64 - CURED_BOOL + 1))};
+    if (swaths && caller_draw(4) == 0) b->dtype = caller_draw(2) ? CURED_F8_E4M3 : CURED_F8_E5M2;
     b->offset = caller_draw(2) ? caller_draw(16) : 0;
     b->n = caller_draw(10) ? lengths[caller_draw(sizeof lengths / sizeof lengths[0])] : caller_draw(most);
     if (b->n > most) b->n = most;
+    if (swaths && b->n == 0) b->n = 7;
     b->host = caller_run.host + b->offset;
     case_fill(caller_run.host + b->offset, b->n, (cr_dtype)b->dtype,
               caller_draw(3) ? DATA_NORMAL : (enum cr_data_kind)caller_draw(DATA_KINDS), caller_run.seed);
@@ -425,9 +433,9 @@ static void draw(by_key *b) {
     else if (way == 1)
         draw_by_offsets(b, memory);
     else
-        draw_by_axis(b);
+        draw_by_axis(b, swaths);
     if (way == 0 || caller_draw(3) == 0) draw_mask(b, mask);
-    b->op_count = draw_ops(b->dtype, b->ops);
+    b->op_count = swaths ? caller_draw_swath_ops(b->dtype, b->ops) : draw_ops(b->dtype, b->ops);
     if (way != 1 || b->mask.kind != CR_MASK_NONE || caller_draw(2)) return;
     b->ops[b->op_count < OPS ? b->op_count++ : OPS - 1] = CURED_OP_DIGEST;
     if (caller_draw(2)) b->ops[0] = CURED_OP_DIGEST, b->op_count = 1;
@@ -450,7 +458,8 @@ static void check(by_key *b, bool to_device) {
         cudaMemcpy(caller_run.device + b->offset, b->host, b->n * cured_dtype_size(b->dtype), cudaMemcpyHostToDevice),
         "copy");
     for (size_t k = 0; k < b->op_count; k++)
-        if (b->ops[k] == CURED_OP_PROD && caller_draw(2)) options.overflow = CURED_OVERFLOW_WRAP;
+        if (b->ops[k] == CURED_OP_PROD && cr_dtype_kind((cr_dtype)b->dtype) != CR_KIND_FLOAT && caller_draw(2))
+            options.overflow = CURED_OVERFLOW_WRAP;
     place_beside(b, &options, &keys, &offsets, &mask, &axis);
     caller_cuda(cudaDeviceSynchronize(), "synchronize"); /* streams that do not wait for the legacy one read it, too */
     const cured_cuda_array array = {caller_run.device + b->offset, b->n, b->dtype};

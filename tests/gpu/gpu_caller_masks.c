@@ -27,6 +27,24 @@ static size_t draw_ops(cured_dtype dtype, cured_op *ops) {
     return count;
 }
 
+size_t caller_draw_swath_ops(cured_dtype dtype, cured_op *ops) {
+    static const cured_op all[] = {CURED_OP_SUMSQ,   CURED_OP_NORM2,     CURED_OP_VAR,    CURED_OP_STD,
+                                   CURED_OP_PROD,    CURED_OP_SUM,       CURED_OP_MEAN,   CURED_OP_COUNT,
+                                   CURED_OP_ANY,     CURED_OP_ALL,       CURED_OP_NORM1,  CURED_OP_BIT_OR,
+                                   CURED_OP_BIT_AND, CURED_OP_COUNT_NAN, CURED_OP_NORMINF};
+    const size_t there = sizeof all / sizeof all[0], first = caller_draw(there), wanted = 1 + caller_draw(8);
+    const cr_finish_opts plain = {.ddof = 0};
+    size_t count = 0;
+    for (size_t i = 0; i < wanted; i++) {
+        const cured_op op = all[(first + i) % there];
+        if (dtype >= CURED_F8_E4M3 && cr_op_closing((cr_op)op) == CR_CLOSING_EXTREMA) continue;
+        if (dtype >= CURED_F16 && cr_op_closing((cr_op)op) == CR_CLOSING_PRODUCT) continue;
+        if (cr_finish_check((cr_op)op, (cr_dtype)dtype, &plain, NULL) == CR_OK) ops[count++] = op;
+    }
+    if (count == 0) ops[count++] = CURED_OP_SUM;
+    return count;
+}
+
 /* A mask of n elements at caller_run.beside; and to `kept` those of size bytes at host that count. Gives how many. */
 static uint64_t make_mask(cured_mask *mask, uint64_t n, const uint8_t *host, size_t size, uint8_t *kept) {
     const uint64_t of = caller_draw(4), at = caller_draw(8), bytes = at + n + 16;

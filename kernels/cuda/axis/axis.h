@@ -89,8 +89,8 @@ void cr_axis_launch_make(cr_axis_launch *launch, uintptr_t address, const cr_sha
 /* The same laid over the GPU for strips (strips.cuh), where at->strips is set: one wave of blocks. */
 void cr_axis_launch_by_strips(cr_axis_launch *at, uint64_t size, uint32_t multiprocessors);
 
-/* Columns that are cut among blocks, laid without cuts for loads that run ahead (ahead.cuh). False, and as it was: that is not faster. */
-bool cr_axis_launch_uncut(cr_axis_launch *at, uint32_t multiprocessors);
+/* The same for loads that run ahead (ahead.cuh), which columns that are cut among blocks have, too. False, and as it was: they do not. */
+bool cr_axis_launch_ahead(cr_axis_launch *at, uint64_t size, uint32_t multiprocessors);
 
 typedef struct cr_axis_args {
     cr_axis_launch at;
@@ -101,6 +101,8 @@ typedef struct cr_axis_args {
     uint32_t keep;                    /* the list, for another launch */
     uint32_t wrap;                    /* products modulo 2^64 */
     uint64_t ddof;
+    const uint64_t *counts; /* elements of each output that count, where not all n do; NULL: all do */
+    uint64_t first;         /* the number of the first output, for a failure */
     cr_axis_out out[CR_AXIS_OUTS];
 } cr_axis_args;
 
@@ -113,6 +115,18 @@ uint32_t cr_axis_families(cr_op op, cr_dtype dtype);
 /* Enqueues all kernels of axis. out[k]: device memory for the answers of ops[k]. Gives a cudaError_t. */
 int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *const *out, uint8_t *scratch,
                     cr_axis_failure *failure, void *stream);
+
+/* Of outputs whose elements do not all count (kernels/cuda/swaths), as in cr_axis_args. What does not count is an element that changes no
+ * sum and no bits. */
+typedef struct cr_axis_counted {
+    const uint64_t *counts;
+    uint64_t first;
+} cr_axis_counted;
+int cr_axis_enqueue_counted(const cr_gpu_axis *axis, const cr_axis_counted *counted, uint32_t multiprocessors,
+                            void *const *out, uint8_t *scratch, cr_axis_failure *failure, void *stream);
+/* How many bytes of `kept`, which has that shape, are not 0, for each output. */
+int cr_axis_enqueue_kept(const uint8_t *kept, const cr_shape *shape, uint32_t multiprocessors, uint64_t *to,
+                         uint8_t *scratch, void *stream);
 
 /* What a stream has for its reductions along an axis: made when the first is asked for, larger when a larger one is. Zero-initialise it. */
 typedef struct cr_axis_room {

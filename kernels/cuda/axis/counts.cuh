@@ -56,7 +56,7 @@ template <cr_dtype D> struct cr_axis_count {
         r.infinities += other.infinities;
     }
     static CR_DEVICE bool finish(const cr_axis_args &args, const record &r, uint64_t output) {
-        const uint64_t left_out = args.skip ? r.nans : 0, n = args.at.n - left_out, nonzero = r.nonzero - left_out;
+        const uint64_t left_out = args.skip ? r.nans : 0, n = cr_count_of(args, output) - left_out, nonzero = r.nonzero - left_out;
         for (uint32_t k = 0; k < args.out_count; k++) {
             const cr_axis_out &out = args.out[k];
             const uint64_t answer = cr_close_count((cr_term)out.term, n, nonzero, r.nans, r.infinities);

@@ -89,8 +89,9 @@ struct cr_axis_float {
     static constexpr int QUAD = SIZE == 8 ? 2 : 4, QUADS = U / QUAD, LEVELS = Window::LEVELS, GROUPS = QUAD / Window::GROUP;
     static constexpr bool FIRST = false, TOGETHER = true, AHEAD = RUNS_AHEAD, APART = true, HALF = E::ONE_WINDOW, REDO = SIZE != 8 && !HALF, MORE = SIZE != 8 && !HALF, STOPS = !HALF;
     static constexpr int W = SQUARE && !HALF ? 3 : 2;
-    /* Binades more above the largest of the first elements, where the window has plenty below. */
-    static constexpr int SLACK = SQUARE ? 0 : SIZE == 8 ? 16 : D == CR_BF16 ? 8 : 1;
+    /* Binades more above the largest of the first elements, where the window has plenty below: among many zeros the first that are none may
+     * be small, and one thread whose window is too low has its whole tile folded again. */
+    static constexpr int SLACK = D == CR_BF16 ? 8 : SIZE == 4 ? (SQUARE ? 3 : 4) : SIZE == 8 && !SQUARE ? 16 : 0;
     typedef typename cr_axis_unit<SIZE>::type unit;
     typedef cr_axis_sum_record<W> record;
 
@@ -334,13 +335,18 @@ struct cr_axis_float {
         for (int i = 0; i < QUADS; i++) E::glance(worst, quad(v, i * QUAD), 0);
         return Window::few(worst);
     }
-    /* At a quick look. */
+    /* At a quick look; and where that takes zeros for too small, at another. */
     static CR_DEVICE bool inside(const unit (&v)[U], const cr_span &bounds) {
         const uint32_t low = Window::low(bounds);
         uint32_t worst = 0;
 #pragma unroll
         for (int i = 0; i < QUADS; i++) E::glance(worst, quad(v, i * QUAD), low);
-        return Window::near(worst, bounds);
+        if (Window::near(worst, bounds)) return true;
+        if (HALF) return false;
+        cr_span seen = {0, ~0u};
+#pragma unroll
+        for (int i = 0; i < QUADS; i++) E::look(seen, quad(v, i * QUAD));
+        return Window::inside(seen, bounds);
     }
     CR_DEVICE void again(const cr_axis_args &args, int left, const uint8_t *p, uint64_t stride) {
 #pragma unroll 1
@@ -431,7 +437,7 @@ struct cr_axis_float {
             } else if (nan || infinite) {
                 cr_put_bits(out.to, output, out.result, cr_nan_bits(out.result));
             } else if (cr_axis_slot_of(args, output)->wide == CR_SLOT_HARD ||
-                       !cr_variance_answer<6, 2>(args, out, output, args.at.n - nans, positive, (int)r.unit)) {
+                       !cr_variance_answer<6, 2>(args, out, output, cr_count_of(args, output) - nans, positive, (int)r.unit)) {
                 return later(args, output);
             }
         }

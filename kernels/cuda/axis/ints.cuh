@@ -146,7 +146,7 @@ template <cr_dtype D> struct cr_axis_int {
         for (uint32_t k = 0; k < args.out_count; k++) {
             if (!cr_is_variance(args.out[k])) cr_int_answer(args, args.out[k], output, r);
             else if (args.family == CR_FAM_SUM) *cr_axis_slot_of(args, output) = cr_axis_slot{r.word[0], r.word[1], 0, 0, {0, 0, 0, 0}};
-            else cr_variance_answer<6, 2>(args, args.out[k], output, args.at.n, r, 0);
+            else cr_variance_answer<6, 2>(args, args.out[k], output, cr_count_of(args, output), r, 0);
         }
         return true;
     }

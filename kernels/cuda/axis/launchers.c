@@ -159,7 +159,7 @@ static int enqueue_family(const cr_axis_args *args, cr_dtype dtype, uint32_t mul
         return kernels[strips_alone][dtype](&own, stream);
     if (kind == sumsq) first = by_strips(&own.at, moment_strips, dtype, multiprocessors);
     if (first == NULL && kind == sum && kernels[sum_ahead][dtype] != NULL &&
-        (own.at.ahead || cr_axis_launch_uncut(&own.at, multiprocessors)))
+        cr_axis_launch_ahead(&own.at, cr_dtype_size(dtype), multiprocessors))
         first = kernels[narrow_of(sum_ahead, dtype)][dtype];
     if (first == NULL) first = kernels[narrow_of(kind, dtype)][dtype];
     int failure = first(&own, stream);
@@ -206,6 +206,20 @@ static int enqueue_digests(const cr_gpu_axis *axis, uint32_t multiprocessors, vo
 
 int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *const *out, uint8_t *scratch,
                     cr_axis_failure *failed, void *stream) {
+    const cr_axis_counted all = {NULL, 0};
+    return cr_axis_enqueue_counted(axis, &all, multiprocessors, out, scratch, failed, stream);
+}
+
+int cr_axis_enqueue_kept(const uint8_t *kept, const cr_shape *shape, uint32_t multiprocessors, uint64_t *to,
+                         uint8_t *scratch, void *stream) {
+    cr_axis_args args = {.data = kept, .scratch = scratch, .family = CR_FAM_COUNTS, .out_count = 1};
+    cr_axis_launch_make(&args.at, (uintptr_t)kept, shape, CR_U8, false, multiprocessors);
+    args.out[0] = (cr_axis_out){.result = CR_U64, .term = CR_TERM_NONZERO, .divisor = CR_DIVISOR_ONE, .to = to};
+    return enqueue_family(&args, CR_U8, multiprocessors, stream);
+}
+
+int cr_axis_enqueue_counted(const cr_gpu_axis *axis, const cr_axis_counted *counted, uint32_t multiprocessors,
+                            void *const *out, uint8_t *scratch, cr_axis_failure *failed, void *stream) {
     cr_axis_args args;
     memset(&args, 0, sizeof args);
     cr_axis_launch_make(&args.at, (uintptr_t)axis->data, &axis->shape, axis->dtype, cr_axis_is_variance(axis),
@@ -216,6 +230,8 @@ int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *con
     args.skip = axis->finish.nan == CR_NAN_SKIP;
     args.wrap = axis->finish.overflow == CR_OVERFLOW_WRAP;
     args.ddof = axis->finish.ddof;
+    args.counts = counted->counts;
+    args.first = counted->first;
     bool did = false;
     int failure = enqueue_digests(axis, multiprocessors, out, stream);
     if (failure == 0) failure = enqueue_moments(&args, axis, multiprocessors, out, stream, &did);

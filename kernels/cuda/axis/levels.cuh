@@ -46,7 +46,7 @@ CR_DEVICE bool cr_axis_level_finish(const cr_axis_args &args, const cr_axis_leve
         } else if (nan || infinite) {
             cr_put_bits(out.to, output, out.result, cr_nan_bits(out.result));
         } else {
-            cr_variance_answer<12, 6>(args, out, output, args.at.n - nans, positive, LOWEST);
+            cr_variance_answer<12, 6>(args, out, output, cr_count_of(args, output) - nans, positive, LOWEST);
         }
     }
     return true;

@@ -80,7 +80,7 @@ template <cr_dtype D> struct cr_axis_moment {
                 cr_axis_put_sum(args, out, output, r.sum);
             } else if (none) {
                 cr_put_bits(out.to, output, out.result, cr_nan_bits(out.result));
-            } else if (!cr_variance_put<6>(args, out, output, args.at.n - nans, r.sum.value, (int)r.sum.unit, r.squares.value, (int)r.squares.unit)) {
+            } else if (!cr_variance_put<6>(args, out, output, cr_count_of(args, output) - nans, r.sum.value, (int)r.sum.unit, r.squares.value, (int)r.squares.unit)) {
                 return false;
             }
         }

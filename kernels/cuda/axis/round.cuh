@@ -137,13 +137,23 @@ enum : uint64_t {
     CR_MARK_NANS = (1ull << 60) - 1, /* their number */
 };
 
+/* The elements of an output that count. */
+template <class ARGS> CR_DEVICE uint64_t cr_count_of(const ARGS &args, uint64_t) { return args.at.n; }
+CR_DEVICE uint64_t cr_count_of(const cr_axis_args &args, uint64_t output) { return args.counts != nullptr ? args.counts[output] : args.at.n; }
+/* The same, where none is too many for a quick mean. */
+template <class ARGS> CR_DEVICE uint64_t cr_some_of(const ARGS &args, uint64_t) { return args.at.n; }
+CR_DEVICE uint64_t cr_some_of(const cr_axis_args &args, uint64_t output) {
+    if (args.counts == nullptr) return args.at.n;
+    return args.counts[output] != 0 ? args.counts[output] : ~0ull;
+}
+
 /* An answer of a sum of floats, (negative, magnitude)·2^exponent. args: of an output, its at.n, skip and ddof. */
 template <class ARGS>
 CR_CALLED void cr_float_answer(const ARGS &args, const cr_axis_out &out, uint64_t output, bool negative,
                                cr_u128 magnitude, int exponent, bool sticky, uint64_t marks) {
     const uint64_t nans = marks & CR_MARK_NANS;
     const bool plus = (marks & CR_MARK_PLUS) != 0, minus = (marks & CR_MARK_MINUS) != 0;
-    uint64_t n = args.at.n - (args.skip ? nans : 0), bits;
+    uint64_t n = cr_count_of(args, output) - (args.skip ? nans : 0), bits;
     const cr_decided decided = cr_close_specials((cr_term)out.term, nans != 0 && !args.skip, plus, minus);
     const uint64_t divisor = cr_close_divisor((cr_divisor_kind)out.divisor, n, args.ddof);
     if (decided == CR_DECIDED_NAN || (decided == CR_DECIDED_FINITE && divisor == 0)) {
@@ -172,8 +182,9 @@ CR_DEVICE bool cr_axis_quick_answer(const ARGS &args, const cr_axis_out &out, ui
         }
         double x = __ll2double_rn(value);
         if (mean) {
-            if ((uint64_t)value + (1ull << 53) > 1ull << 54 || args.at.n >> 53 != 0) return false; /* one of them is rounded */
-            x = __ddiv_rn(x, __ll2double_rn((int64_t)args.at.n));
+            const uint64_t n = cr_some_of(args, output);
+            if ((uint64_t)value + (1ull << 53) > 1ull << 54 || n >> 53 != 0) return false; /* one of them is rounded */
+            x = __ddiv_rn(x, __ll2double_rn((int64_t)n));
         }
         ((double *)out.to)[output] = __dmul_rn(x, cr_power(unit));
         return true;
@@ -187,7 +198,7 @@ CR_DEVICE bool cr_axis_quick_answer(const ARGS &args, const cr_axis_out &out, ui
 
 /* Only outputs that fail come here. The lowest of them stays; nobody waits for anybody. */
 CR_DEVICE void cr_axis_fail(const cr_axis_args &args, const cr_axis_out &out, uint64_t output) {
-    const unsigned long long key = (unsigned long long)(UINT32_MAX - (uint32_t)output) << 32 | (uint32_t)out.op << 8 | (uint32_t)out.result;
+    const unsigned long long key = (unsigned long long)(UINT32_MAX - (uint32_t)(args.first + output)) << 32 | (uint32_t)out.op << 8 | (uint32_t)out.result;
     atomicMax(&args.failure->key, key);
 }
 
@@ -214,7 +225,7 @@ template <int W> CR_CALLED void cr_int_answer(const cr_axis_args &args, const cr
         int exponent = 0;
         bool sticky = false;
         cr_u128 magnitude = cr_leading(positive, exponent, sticky);
-        const uint64_t divisor = cr_close_divisor((cr_divisor_kind)out.divisor, args.at.n, args.ddof);
+        const uint64_t divisor = cr_close_divisor((cr_divisor_kind)out.divisor, cr_count_of(args, output), args.ddof);
         if (out.divisor != CR_DIVISOR_ONE && divisor != 0) cr_divide(magnitude, exponent, sticky, divisor);
         if (out.root) cr_root(magnitude, exponent, sticky);
         cr_put_bits(out.to, output, out.result,

@@ -16,10 +16,11 @@ enum {
     BLOCKS_PER_SM = 4,
     FLOAT_BLOCKS_PER_SM = 3,
     WIDE_BLOCKS_PER_SM = 2, /* of 64-bit floats */
-    FEW_SPLITS = 4,         /* that leave too many idle, were they rounded down */
-    WAVES = 6,              /* of blocks, where there is so much: what the last leaves idle is then little */
-    WAVES_OF_ANSWERS = 2,   /* where an answer is much work: it pays that more are made at once */
-    BLOCK_BYTES = 1 << 17,  /* that a block takes, at least */
+    AHEAD_BLOCKS_PER_SM = 2,
+    FEW_SPLITS = 4,        /* that leave too many idle, were they rounded down */
+    WAVES = 6,             /* of blocks, where there is so much: what the last leaves idle is then little */
+    WAVES_OF_ANSWERS = 2,  /* where an answer is much work: it pays that more are made at once */
+    BLOCK_BYTES = 1 << 17, /* that a block takes, at least */
     STRIP_BLOCKS_PER_SM = 2,
     STRIP_ANSWERS = 4, /* pieces that a tile's answers cost a warp, about */
 };
@@ -99,18 +100,25 @@ static void split(cr_axis_launch *at, uint64_t lines, uint64_t size, uint64_t wa
     at->blocks = blocks > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)blocks;
 }
 
-/* Lanes share a row so that each has no more vectors than it holds, as few as do. */
-static void strips(cr_axis_launch *at, uint64_t size) {
+/* Rows of a tile of strips, at least: those that the warps of a block take at once. */
+static uint32_t strip_side(const cr_axis_launch *at) {
+    return (at->strips > 1 ? 1 : 32 >> at->strip_log) * (CR_GPU_THREADS / 32);
+}
+
+/* Lanes share a row so that each has no more vectors than it holds, as few as do. Rows of more than a warp go by strips where each
+ * multiprocessor has a block of them. */
+static void strips(cr_axis_launch *at, uint64_t size, uint32_t multiprocessors) {
     const uint64_t vectors = at->n * size / CR_GPU_VECTOR;
-    if (!at->rows || at->vector == 1 || at->m > 32 || at->splits != 1 || at->n > CR_AXIS_STRIP_LINES) return;
+    if (!at->rows || at->vector == 1 || at->splits != 1 || at->n > CR_AXIS_STRIP_LINES) return;
     at->strips = (uint32_t)divide_up(vectors, CR_AXIS_STRIP);
     while (at->strip_log < 5 && vectors > (uint64_t)CR_AXIS_STRIP / 32 << at->strip_log) at->strip_log++;
+    if (at->m > 32 && divide_up(at->outer, strip_side(at)) < multiprocessors) at->strips = at->strip_log = 0;
 }
 
 /* One wave of blocks. Of a tile's rows there are as many as make the busiest warp cheapest: it has so many pieces, and the answers of so
  * many tiles. */
 void cr_axis_launch_by_strips(cr_axis_launch *at, uint64_t size, uint32_t multiprocessors) {
-    const uint32_t side = at->strips > 1 ? 1 : 32 >> at->strip_log, least = side * (CR_GPU_THREADS / 32);
+    const uint32_t least = strip_side(at);
     const uint64_t row = at->n * size, resident = (uint64_t)multiprocessors * STRIP_BLOCKS_PER_SM;
     uint64_t best = UINT64_MAX;
     uint32_t many = least;
@@ -121,6 +129,7 @@ void cr_axis_launch_by_strips(cr_axis_launch *at, uint64_t size, uint32_t multip
     }
     /* The list has outputs of 64-bit elements: the second launch knows no teams. Of others each team has a row or more. */
     if (size == 8 || many * at->m < CR_GPU_THREADS) at->m = CR_GPU_THREADS / many;
+    if (at->m > 32) at->m = 32; /* rows in turn are for teams within a warp */
     at->rounds = many * at->m / CR_GPU_THREADS;
     at->tiles = divide_up(at->outer, many);
     at->blocks = (uint32_t)(resident > at->tiles ? at->tiles : resident);
@@ -129,14 +138,20 @@ void cr_axis_launch_by_strips(cr_axis_launch *at, uint64_t size, uint32_t multip
     at->m_log = log_of(at->m);
 }
 
-/* Loads that run ahead take columns that are not cut: with a block for nearly each multiprocessor they are faster so. */
-bool cr_axis_launch_uncut(cr_axis_launch *at, uint32_t multiprocessors) {
-    if (!at->together || at->splits == 1 || at->tiles < multiprocessors - multiprocessors / 10 ||
-        at->n > (uint64_t)at->m * CR_AXIS_LINES || !cr_fast_on(CR_FAST_GPU_AHEAD))
+/* Columns that are cut: with a block for nearly each multiprocessor loads that run ahead are faster without cuts; otherwise elements of two
+ * bytes have fewer cuts for them, because fewer of their blocks are resident. */
+bool cr_axis_launch_ahead(cr_axis_launch *at, uint64_t size, uint32_t multiprocessors) {
+    if (at->splits == 1) return at->ahead;
+    if (!at->together || at->rounds != 1 || !cr_fast_on(CR_FAST_GPU_AHEAD)) return false;
+    if (at->tiles >= multiprocessors - multiprocessors / 10 && at->n <= (uint64_t)at->m * CR_AXIS_LINES) {
+        at->splits = 1;
+        at->per_split = divide_up(at->n, at->m) * at->m;
+        at->blocks = (uint32_t)at->tiles;
+    } else if (size == 2) {
+        split(at, at->n, size, (uint64_t)multiprocessors * AHEAD_BLOCKS_PER_SM);
+    } else {
         return false;
-    at->splits = 1;
-    at->per_split = divide_up(at->n, at->m) * at->m;
-    at->blocks = (uint32_t)at->tiles;
+    }
     at->ahead = 1;
     return true;
 }
@@ -178,7 +193,7 @@ void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *
     at->ahead = at->splits == 1 && at->rounds == 1 && (at->together || (at->vector > 1 && at->m >= SEGMENT)) &&
                 cr_fast_on(CR_FAST_GPU_AHEAD);
 
-    if (floats && cr_fast_on(CR_FAST_GPU_STRIPS)) strips(at, size);
+    if (floats && cr_fast_on(CR_FAST_GPU_STRIPS)) strips(at, size, multiprocessors);
 
     uint64_t outputs = shape->outer * shape->inner;
     const uint64_t most = (uint64_t)multiprocessors * (size == 8 ? BLOCKS_PER_SM : FLOAT_BLOCKS_PER_SM),

@@ -238,7 +238,7 @@ CR_DEVICE void cr_axis_hard_variance(const cr_axis_hard_sum<CR_SUM_SQUARE> &squa
     cr_words<67> of_squares;
     sum.words(total);
     squares.words(of_squares);
-    const uint64_t nans = marks & CR_MARK_NANS, n = args.at.n - (args.skip ? nans : 0);
+    const uint64_t nans = marks & CR_MARK_NANS, n = cr_count_of(args, output) - (args.skip ? nans : 0);
     const bool nan = (marks & ~CR_MARK_NANS) != 0 || (nans != 0 && !args.skip) || n <= args.ddof;
     for (uint32_t k = 0; k < args.out_count; k++) {
         const cr_axis_out &out = args.out[k];

@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/caller/internal.h"
 #include "kernels/cuda/keys/keys.h"
+#include "kernels/cuda/swaths/swaths.h"
 
 enum { KEPT_LOG2 = 28 }; /* of the bytes of states that a stream keeps for its next call */
 
@@ -32,7 +33,7 @@ static cr_status check_beside(const cr_gpu_keys *k, const cr_visit *visit, bool 
 
 static cr_status put(const cr_gpu_keys *k, const cr_visit *visit, uint8_t *state, void *const *out,
                      unsigned long long *wrong, cr_error *error) {
-    return cr_caller_error(cr_keys_gpu_enqueue(k, visit->multiprocessors, out, state, wrong, visit->stream), "keys",
+    return cr_caller_error(cr_swaths_enqueue(k, visit->multiprocessors, out, state, wrong, visit->stream), "keys",
                            error);
 }
 
@@ -43,7 +44,7 @@ static bool is_broken(cr_status status) {
 
 /* The state of all groups, and behind it a word for the status of nobody who asks. */
 static cr_status need_state(cr_room *room, const cr_gpu_keys *k, const cr_visit *visit, cr_error *error) {
-    const uint64_t bytes = cr_keys_gpu_state(k) + sizeof(unsigned long long);
+    const uint64_t bytes = cr_swaths_state(k, visit->multiprocessors) + sizeof(unsigned long long);
     return cr_room_grow(&room->groups, &room->group_bytes, bytes, visit->stream, error);
 }
 
@@ -55,8 +56,8 @@ static void drop_state(cr_room *room, const cr_visit *visit) {
     room->group_bytes = 0;
 }
 
-static unsigned long long *word_behind(uint8_t *state, const cr_gpu_keys *k) {
-    return (unsigned long long *)(void *)(state + cr_keys_gpu_state(k));
+static unsigned long long *word_behind(uint8_t *state, const cr_gpu_keys *k, const cr_visit *visit) {
+    return (unsigned long long *)(void *)(state + cr_swaths_state(k, visit->multiprocessors));
 }
 
 /* Key number `at` is outside. */
@@ -92,16 +93,17 @@ static cr_status run(cr_room *room, const cr_visit *visit, const cr_gpu_keys *k,
 
 static cr_status put_in_graph(const cr_gpu_keys *k, const cr_visit *visit, void *status, cr_error *error) {
     void *state = NULL;
-    const uint64_t bytes = cr_keys_gpu_state(k) + sizeof(unsigned long long);
+    const uint64_t bytes = cr_swaths_state(k, visit->multiprocessors) + sizeof(unsigned long long);
     const cr_status made = cr_caller_own(visit, bytes, sizeof(unsigned long long), &state, error);
     if (made != CR_OK) return made;
-    return put(k, visit, state, k->axis.to, status != NULL ? status : word_behind(state, k), error);
+    return put(k, visit, state, k->axis.to, status != NULL ? status : word_behind(state, k, visit), error);
 }
 
 static cr_status put_in_room(cr_room *room, const cr_visit *visit, const cr_gpu_keys *k, void *state, cr_error *error) {
     cr_status status = need_state(room, k, visit, error);
     if (status == CR_OK)
-        status = put(k, visit, room->groups, k->axis.to, state != NULL ? state : word_behind(room->groups, k), error);
+        status =
+            put(k, visit, room->groups, k->axis.to, state != NULL ? state : word_behind(room->groups, k, visit), error);
     return status == CR_OK ? cr_room_mark(room, visit, error) : status;
 }
 
@@ -117,7 +119,7 @@ cr_status cr_caller_keys(const cr_gpu_keys *keys, void *stream, void *const *res
     cr_gpu_keys own = *keys;
     bool here;
     const void *data = keys->axis.shape.n != 0 ? keys->axis.data : NULL;
-    cr_status status = cr_keys_gpu_takes(keys, error);
+    cr_status status = cr_swaths_check(keys, error);
     if (status == CR_OK) status = cr_caller_enter(&visit, data, stream, error);
     if (status != CR_OK) return status;
     if (results != NULL) status = cr_caller_check_wait(&visit, error);

@@ -57,21 +57,42 @@ struct cr_keep {
 #pragma unroll
         for (int i = 0; i < WORDS; i++) top[i] = ((found >> 4 * i & 15) * 0x00204081u & 0x01010101u) << 7;
     }
+    /* Turns what is left out to what counts, where the mask says so. Gives how many count. */
+    CR_DEVICE uint32_t turn(const cr_mask &mask) {
+        constexpr uint32_t ALL = N < 4 ? 0x80808080u >> 8 * (4 - N) : 0x80808080u;
+        const uint32_t other = mask.leaves_out ? ALL : 0;
+        uint32_t count = 0;
+#pragma unroll
+        for (int i = 0; i < WORDS; i++) {
+            top[i] = (top[i] ^ other) & ALL;
+            count += (uint32_t)__popc(top[i]);
+        }
+        return count;
+    }
     /* Of elements [at, at + N). Gives how many count. */
     CR_DEVICE uint32_t look(const cr_mask &mask, uint64_t at) {
-        constexpr uint32_t ALL = N < 4 ? 0x80808080u >> 8 * (4 - N) : 0x80808080u;
-        const uint32_t turn = mask.leaves_out ? ALL : 0;
-        uint32_t count = 0;
         if (mask.kind == CR_MASK_BYTES)
             bytes(mask.data + mask.first + at);
         else
             bits(mask.data, mask.first + at);
-#pragma unroll
-        for (int i = 0; i < WORDS; i++) {
-            top[i] = (top[i] ^ turn) & ALL;
-            count += (uint32_t)__popc(top[i]);
+        return turn(mask);
+    }
+    /* The same of bytes at p, a multiple of their number, in two steps: loads, of which several may be under way, and what they are. */
+    CR_DEVICE void load(const uint8_t *p) {
+        if constexpr (N == 16) {
+            const uint4 v = *reinterpret_cast<const uint4 *>(p);
+            top[0] = v.x, top[1 % WORDS] = v.y, top[2 % WORDS] = v.z, top[3 % WORDS] = v.w;
+        } else if constexpr (N == 8) {
+            const uint64_t v = *reinterpret_cast<const uint64_t *>(p);
+            top[0] = (uint32_t)v, top[1 % WORDS] = (uint32_t)(v >> 32);
+        } else {
+            top[0] = N == 4 ? *reinterpret_cast<const uint32_t *>(p) : N == 2 ? *reinterpret_cast<const uint16_t *>(p) : *p;
         }
-        return count;
+    }
+    CR_DEVICE uint32_t settle(const cr_mask &mask) {
+#pragma unroll
+        for (int i = 0; i < WORDS; i++) top[i] = cr_nonzero_bytes(top[i]);
+        return turn(mask);
     }
     /* All ones where word w of a vector of those elements counts. */
     CR_DEVICE uint32_t word(unsigned w) const {
@@ -93,18 +114,38 @@ struct cr_masked {
     typedef typename A::Sample Sample;
     A inner;
     const cr_fold_args *args;
-    uint32_t kept; /* by this thread; a block takes less than 2^32 */
+    const uint8_t *quick; /* the byte of the body's first element, where vectors have theirs at multiples of their number; else NULL */
+    uint32_t kept;        /* by this thread; a block takes less than 2^32 */
 
     CR_DEVICE Sample sample(const cr_fold_args &of) { return inner.sample(of); }
     CR_DEVICE void begin(const cr_fold_args &of, Shared &shared, Sample sample) {
         args = &of;
         kept = 0;
+        quick = of.mask.data + of.mask.first + of.plan.head;
+        if (of.mask.kind != CR_MASK_BYTES || (uintptr_t)quick % LANES != 0) quick = nullptr;
         inner.begin(of, shared.inner, sample);
     }
     template <int U>
     CR_DEVICE void tile(const uint4 (&given)[U], uint64_t vector, uint32_t count, Shared &shared) {
         uint4 v[U];
         cr_keep<LANES> keep[U];
+        if (quick != nullptr && count == U) {
+#pragma unroll
+            for (int j = 0; j < U; j++) keep[j].load(quick + (vector + (uint64_t)j * CR_GPU_THREADS) * LANES);
+#pragma unroll
+            for (int j = 0; j < U; j++) kept += keep[j].settle(args->mask);
+        } else {
+            look<U>(keep, vector, count);
+        }
+#pragma unroll
+        for (int j = 0; j < U; j++)
+            v[j] = make_uint4(given[j].x & keep[j].word(0), given[j].y & keep[j].word(1), given[j].z & keep[j].word(2),
+                              given[j].w & keep[j].word(3));
+        inner.template tile<U>(v, vector, count, shared.inner);
+    }
+    /* Masks of bits, of bytes at any address, and of a tile that has fewer vectors. */
+    template <int U>
+    CR_DEVICE void look(cr_keep<LANES> (&keep)[U], uint64_t vector, uint32_t count) {
 #pragma unroll
         for (int j = 0; j < U; j++) {
 #pragma unroll
@@ -112,11 +153,6 @@ struct cr_masked {
             if (j < (int)count)
                 kept += keep[j].look(args->mask, args->plan.head + (vector + (uint64_t)j * CR_GPU_THREADS) * LANES);
         }
-#pragma unroll
-        for (int j = 0; j < U; j++)
-            v[j] = make_uint4(given[j].x & keep[j].word(0), given[j].y & keep[j].word(1), given[j].z & keep[j].word(2),
-                              given[j].w & keep[j].word(3));
-        inner.template tile<U>(v, vector, count, shared.inner);
     }
     CR_DEVICE void one(uint64_t bits, uint64_t index, Shared &shared) {
         cr_keep<1> keep;

@@ -176,6 +176,10 @@ template <class T>
 static inline T __ldcg(const T *p) {
     return *p;
 }
+template <class T>
+static inline T __ldcs(const T *p) {
+    return *p;
+}
 
 /* Lanes of a word. */
 static inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {

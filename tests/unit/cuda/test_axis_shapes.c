@@ -94,7 +94,7 @@ static void check_strips(const cr_axis_launch *at, const cr_shape *s, cr_dtype d
     if (at->strips == 0) return;
     holds(cr_dtype_kind(dtype) == CR_KIND_FLOAT);
     holds(at->rows && at->vector > 1 && at->splits == 1);
-    holds(at->m <= 32 && s->n <= CR_AXIS_STRIP_LINES);
+    holds(s->n <= CR_AXIS_STRIP_LINES);
     holds(at->strip_log <= 5);
     holds((vectors + at->strips - 1) / at->strips <= lane << at->strip_log);
     if (at->strips > 1) holds(at->strip_log == 5);
@@ -102,8 +102,9 @@ static void check_strips(const cr_axis_launch *at, const cr_shape *s, cr_dtype d
     cr_axis_launch by = *at;
     cr_axis_launch_by_strips(&by, cr_dtype_size(dtype), sms);
     const uint32_t rows = (CR_GPU_THREADS >> by.m_log) * by.rounds, side = at->strips > 1 ? 1 : 32 >> at->strip_log;
-    holds(is_power(rows) && rows <= CR_GPU_THREADS && by.m == 1u << by.m_log);
-    holds(rows >= side * (CR_GPU_THREADS / 32));                         /* every warp has some */
+    holds(is_power(rows) && rows <= CR_GPU_THREADS && by.m == 1u << by.m_log && by.m <= 32);
+    if (at->m > 32) holds(by.tiles >= sms || rows > side * (CR_GPU_THREADS / 32)); /* there is enough for all */
+    holds(rows >= side * (CR_GPU_THREADS / 32));                                   /* every warp has some */
     holds(rows / (side * (CR_GPU_THREADS / 32)) <= 1u << at->strip_log); /* a lane of a row keeps one turn's */
     holds(by.tiles * rows >= s->outer && (by.tiles - 1) * rows < s->outer);
     holds(by.blocks >= 1 && by.blocks <= by.tiles);
@@ -176,6 +177,10 @@ START_TEST(usual_shapes) {
     holds(at.strips == 1);
     cr_axis_launch_by_strips(&at, 4, 132);
     holds(at.blocks >= 132); /* 8 MiB keep all of a GPU busy */
+    cr_axis_launch_make(&at, 0, &(cr_shape){4096, 1024, 1}, CR_F32, false, 132);
+    holds(at.strips == 1 && at.m > 32); /* 16 MiB */
+    cr_axis_launch_make(&at, 0, &(cr_shape){512, 1024, 1}, CR_F32, false, 132);
+    holds(at.strips == 0);
     cr_axis_launch_make(&at, 0, &tall, CR_F32, false, 132);
     holds(at.splits == 1);
     holds(at.p_tile * at.unit >= 128); /* whole lines of the cache */
@@ -187,20 +192,25 @@ END_TEST
 
 /* Columns of sums: not cut where there are nearly as many tiles as multiprocessors. */
 START_TEST(columns_without_cuts) {
-    cr_axis_launch many, few;
+    cr_axis_launch many, few, halves;
     cr_axis_launch_make(&many, 0, &(cr_shape){1, 1001, 16384}, CR_F32, false, 132);
     cr_axis_launch_make(&few, 0, &(cr_shape){1, 16384, 1024}, CR_F32, false, 132);
-    holds(many.splits > 1 && few.splits > 1);
-    holds(!cr_axis_launch_uncut(&few, 132) && few.splits > 1 && !few.ahead);
+    cr_axis_launch_make(&halves, 0, &(cr_shape){1, 16384, 1024}, CR_BF16, false, 132);
+    holds(many.splits > 1 && few.splits > 1 && halves.splits > 1);
+    holds(!cr_axis_launch_ahead(&few, 4, 132) && few.splits > 1 && !few.ahead);
+    const uint32_t before = halves.splits;
+    holds(cr_axis_launch_ahead(&halves, 2, 132) && halves.splits > 1 && halves.splits <= before && halves.ahead);
+    holds(halves.splits * halves.per_split >= 16384);
     cr_fast_switch_off(UINT64_C(1) << CR_FAST_GPU_AHEAD);
-    holds(!cr_axis_launch_uncut(&many, 132));
+    holds(!cr_axis_launch_ahead(&many, 4, 132));
     cr_fast_switch_off(0);
-    holds(cr_axis_launch_uncut(&many, 132) && many.splits == 1 && many.ahead);
+    holds(cr_axis_launch_ahead(&many, 4, 132) && many.splits == 1 && many.ahead);
     holds(many.per_split >= 1001 && many.per_split % many.m == 0 && many.blocks == many.tiles);
-    holds(!cr_axis_launch_uncut(&many, 132)); /* it is */
+    holds(cr_axis_launch_ahead(&many, 4, 132) && many.splits == 1); /* it is */
     many.splits = 2;
     many.n = (uint64_t)many.m * CR_AXIS_LINES + 1;
-    holds(!cr_axis_launch_uncut(&many, 132));
+    many.ahead = 0;
+    holds(!cr_axis_launch_ahead(&many, 4, 132));
 }
 END_TEST
 

@@ -1,0 +1,61 @@
+/* swaths: answers along an axis under a mask, a swath of the array at a time: what the mask leaves out is written as an element that changes
+ * no answer to memory that the L2 cache holds, where the kernels along an axis find it. So every op that they have is there under a mask,
+ * too, and no kernel but one knows of it. How many elements of each output count is made of the mask by such a kernel as well, where an
+ * answer depends on it.
+ *
+ *   hide: elements, mask ──▶ a swath, and a byte for each element ──▶ along the axis: counts, then answers ──▶ the next swath
+ *
+ * What they answer of some elements depends on the op (a product's are ones), so ops that agree are asked together.
+ * Memory: a swath, its bytes, its counts, and the scratch of reductions along an axis, whose head the launch makes zero.
+ * Thread: one at a time for a state. Owner: the caller. */
+#ifndef CURED_KERNELS_CUDA_SWATHS_SWATHS_H
+#define CURED_KERNELS_CUDA_SWATHS_SWATHS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "kernels/cuda/axis/axis.h"
+#include "kernels/cuda/keys/groups.h"
+
+/* ---- Of all that is asked: what swaths do not answer goes by cells (ways.c). As cr_keys_gpu_takes, _state and _enqueue ---- */
+
+cr_status cr_swaths_check(const cr_gpu_keys *keys, cr_error *error);
+uint64_t cr_swaths_state(const cr_gpu_keys *keys, uint32_t multiprocessors);
+int cr_swaths_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
+                      unsigned long long *wrong, void *stream);
+
+/* ---- By swaths alone (swaths.c) ---- */
+
+/* Whether an array under a mask along an axis (without keys and offsets) has swaths, and kernels for op. */
+bool cr_swath_takes(const cr_gpu_keys *keys, cr_op op);
+/* Whether that is quicker than by cells (kernels/cuda/keys), if they take it. */
+bool cr_swath_pays(const cr_gpu_keys *keys, cr_op op);
+/* Bytes of the state. */
+uint64_t cr_swath_state(const cr_gpu_keys *keys, uint32_t multiprocessors);
+/* Enqueues all. wrong is 0, or has what is wrong of other ops. Gives a cudaError_t. */
+int cr_swath_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
+                     unsigned long long *wrong, void *stream);
+
+/* ---- The kernel (hide.cu) ---- */
+
+/* `lines` lines of `line` elements each, `stride` elements apart from element `first` on, of an array and of its mask. They are written
+ * side by side. */
+typedef struct cr_hide_args {
+    const uint8_t *data;
+    uint8_t *to, *kept; /* kept: a byte for each element, 1 where it counts; NULL: nobody asks */
+    cr_mask mask;
+    uint64_t first, lines, line, stride;
+    uint64_t fill; /* the bits of what is left out */
+    uint32_t size; /* of an element */
+    uint32_t
+        vectors; /* lines are of whole vectors of 16 bytes, at multiples of it; but for the end of one that is alone */
+    uint32_t blocks, follows;
+} cr_hide_args;
+
+int cr_hide_launch(const cr_hide_args *args, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
