@@ -347,6 +347,20 @@ def swaths():
             torch.cuda.empty_cache()
 
 
+def axes():
+    """Short arrays along an axis: sums and variances of normal numbers, and of the same where half are zeros. The GPU's time, in microseconds."""
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+        for mib in (4, 8, 16, 32, 64, 256):
+            rows = (mib << 20) // torch.empty(0, dtype=dtype).itemsize // 1024
+            t = torch.randn(rows, 1024, device="cuda").to(dtype)
+            zeros = torch.where(torch.rand(rows, 1024, device="cuda") < 0.5, t, 0).to(dtype)
+            for axis in (1, 0):
+                out, own = (torch.empty(t.shape[1 - axis], device="cuda", dtype=of) for of in (torch.float64, dtype))
+                found = [on_gpu(lambda i: getattr(cured, op)(x, axis=axis, out=out), rounds=5, calls=30)[0] for op in ("sum", "var") for x in (t, zeros)]
+                found.append(on_gpu(lambda i: torch.sum(t, axis, out=own), rounds=5, calls=30)[0])
+                print(str(dtype)[6:], mib, "axis", axis, "sum %.1f zeros %.1f var %.1f zeros %.1f torch.sum %.1f" % tuple(found), flush=True)
+
+
 def pairs():
     """Sums over two arrays beside a read of both, and torch's dot, which adds in the type."""
     for dtype, n in ((torch.float32, 1 << 28), (torch.float32, 1 << 24), (torch.float64, 1 << 27), (torch.bfloat16, 1 << 28)):
@@ -424,11 +438,11 @@ def state(gib):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--gib", type=float, default=14)
-    parser.add_argument("--parts", default="calls,graphs,norms,many,masks,pairs,ranks,keys,swaths,cells,deterministic,state")
+    parser.add_argument("--parts", default="calls,graphs,norms,many,masks,pairs,ranks,keys,axes,swaths,cells,deterministic,state")
     words = parser.parse_args()
     print("%s, torch %s, cured %s" % (torch.cuda.get_device_name(), torch.__version__, cured.__version__), flush=True)
     for part in words.parts.split(","):
-        {"calls": calls, "graphs": graphs, "norms": norms, "many": many, "masks": masks, "pairs": pairs, "ranks": ranks, "keys": keys, "swaths": swaths, "cells": cells, "deterministic": deterministic, "state": lambda: state(words.gib)}[part]()
+        {"calls": calls, "graphs": graphs, "norms": norms, "many": many, "masks": masks, "pairs": pairs, "ranks": ranks, "keys": keys, "axes": axes, "swaths": swaths, "cells": cells, "deterministic": deterministic, "state": lambda: state(words.gib)}[part]()
 
 
 if __name__ == "__main__":
