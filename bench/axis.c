@@ -66,6 +66,10 @@ static const row rows[] = {
     {"axis0 sum f16 1024", CR_F16, DATA_NORMAL, CR_OP_SUM, 1024, 0},
     {"axis1 sum i32 1024", CR_I32, DATA_BITS, CR_OP_SUM, 1024, 1},
     {"axis0 sum i32 1024", CR_I32, DATA_BITS, CR_OP_SUM, 1024, 0},
+    {"axis0 var i32 1024", CR_I32, DATA_BITS, CR_OP_VAR, 1024, 0},
+    {"axis0 norm2 i32", CR_I32, DATA_BITS, CR_OP_NORM2, 1024, 0},
+    {"axis0 var i64 1024", CR_I64, DATA_BITS, CR_OP_VAR, 1024, 0},
+    {"axis0 var u8 1024", CR_U8, DATA_BITS, CR_OP_VAR, 1024, 0},
     {"axis1 max u8 1024", CR_U8, DATA_BITS, CR_OP_MAX, 1024, 1},
     {"rows sum u8 32", CR_U8, DATA_BITS, CR_OP_SUM, 32, 1},
 };

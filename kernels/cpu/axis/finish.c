@@ -117,15 +117,19 @@ static void store_rounded(const finish *f, int which) {
 
 /* Integer sums in their usual type. */
 static cr_status store_integers(const finish *f, int which, cr_error *error) {
+    const __int128 most =
+        (__int128)1 << 74; /* more is out of range, and more digits of it would not stay in 128 bits */
     const cr_strip_sum *sum = &f->strip->sums[which];
     const uint64_t *digit = cr_strip_digit(f->plan, f->strip, which, 0) + f->first;
     for (unsigned i = 0; i < f->count; i++) {
         __int128 total = 0;
+        bool large = false;
         for (unsigned d = sum->high; d-- > 0;) {
+            large |= total > most || total < -most;
             total = (__int128)((unsigned __int128)total << CR_DIGIT_BITS);
             total += (int64_t)digit[(size_t)d * f->plan->columns + i];
         }
-        if (f->result == CR_I64 ? total != (int64_t)total : total != (__int128)(uint64_t)total) {
+        if (large || (f->result == CR_I64 ? total != (int64_t)total : total != (__int128)(uint64_t)total)) {
             cr_status status = store_slowly(f, i, error); /* says what is wrong */
             if (status != CR_OK) return status;
             continue;
@@ -259,14 +263,15 @@ static bool knows_squares(const finish *f) {
 }
 
 static cr_status store_sums(const finish *f, bool *done, cr_error *error) {
-    const int which = f->term == CR_TERM_MAGNITUDE;
+    const int which = f->term == CR_TERM_SQUARE ? CR_AT_SUMSQ : f->term == CR_TERM_MAGNITUDE ? CR_AT_SUMABS : CR_AT_SUM;
     const bool is_float = cr_dtype_kind(f->plan->dtype) == CR_KIND_FLOAT;
-    if (f->term == CR_TERM_SQUARE || f->term == CR_TERM_SPREAD) {
+    const bool integers = !is_float && (f->result == CR_I64 || f->result == CR_U64);
+    if (f->term == CR_TERM_SPREAD || (f->term == CR_TERM_SQUARE && !integers)) {
         *done = knows_squares(f);
         return *done ? store_squares(f, error) : CR_OK;
     }
     *done = true;
-    if (!is_float && (f->result == CR_I64 || f->result == CR_U64)) return store_integers(f, which, error);
+    if (integers) return store_integers(f, which, error);
     *done = knows_rounded(f);
     if (*done) store_rounded(f, which);
     return CR_OK;

@@ -68,7 +68,8 @@ typedef enum distribution {
     ALL_NAN,
     OUTLIERS,
     ONE_ODD, /* a few in 4,000, so that most groups of lines have none */
-    DISTRIBUTIONS
+    DISTRIBUTIONS,
+    INT_DISTRIBUTIONS = 5 /* of integers, in turn */
 } distribution;
 
 static uint64_t draw_float(cr_dtype dtype, distribution d, uint64_t i) {
@@ -114,7 +115,7 @@ static uint64_t draw_float(cr_dtype dtype, distribution d, uint64_t i) {
 
 static uint64_t draw(cr_dtype dtype, distribution d, uint64_t i) {
     if (cr_dtype_kind(dtype) == CR_KIND_FLOAT) return draw_float(dtype, d, i);
-    switch (d % 5) {
+    switch (d % INT_DISTRIBUTIONS) {
         case 0:
             return next_random();
         case 1:
