@@ -227,6 +227,14 @@ static cr_status store_counts(const finish *f) {
     return CR_OK;
 }
 
+/* Nothing is known of sums of f64 whose products with each other may not be exact, nor of those that no float64 holds. */
+static void doubt_ends(cr_row_sums *sums, unsigned count, double least, double most) {
+    for (unsigned i = 0; i < count; i++) {
+        const double x = sums->hi[i] < 0 ? -sums->hi[i] : sums->hi[i];
+        if (x != 0 && !(x >= least && x <= most)) sums->doubt[i] = __builtin_nan("");
+    }
+}
+
 /* Sums of squares, their roots, variances; at most CR_STRIP_PAD columns. */
 static cr_status store_squares(const finish *f, cr_error *error) {
     cr_row_sums sum, square;
@@ -237,6 +245,8 @@ static cr_status store_squares(const finish *f, cr_error *error) {
     memset(hard, 1, sizeof hard);
     f->isa->column_sums(f->plan, f->strip, 2, f->first, f->count, &square);
     if (spread) f->isa->column_sums(f->plan, f->strip, 0, f->first, f->count, &sum);
+    if (f->plan->dtype == CR_F64) doubt_ends(&square, f->count, 0x1p-900, 0x1p900);
+    if (f->plan->dtype == CR_F64 && spread) doubt_ends(&sum, f->count, 0x1p-480, 0x1p450);
     if (!spread && !f->root && (narrow || f->result == CR_F64)) {
         f->isa->round_rows(&square, f->count, 0, narrow, f->to, hard);
     } else if (f->result == CR_F64 && (!spread || (n > opts->ddof && n <= most))) {

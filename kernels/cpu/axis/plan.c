@@ -48,7 +48,7 @@ static unsigned square_digits_of(cr_dtype dtype) {
         case CR_FORMAT_F16:
             return 4; /* 51 + 48 + 32 + 62 */
         case CR_FORMAT_F64:
-            return 0;
+            return 83; /* 51 + 2098 + 2098 + 62 */
         case CR_FORMAT_INT:
             break;
     }
@@ -102,8 +102,8 @@ void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
     *plan = (cr_axis_plan){.spec = spec, .dtype = spec->dtype, .size = cr_dtype_size(spec->dtype)};
     /* Squares are known of short rows of floats, and of columns. */
     const bool floats = cr_dtype_kind(spec->dtype) == CR_KIND_FLOAT, narrow = floats && spec->dtype != CR_F64;
-    const bool columns_too = narrow || (!floats && cr_fast_on(CR_FAST_SQUARE_COLUMNS));
-    if (spec->shape.inner > 1 ? columns_too : floats && cr_axis_has_short_rows(spec)) in_strips |= CR_FAM_SUMSQ;
+    const bool by_column = narrow || cr_fast_on(CR_FAST_SQUARE_COLUMNS);
+    if (spec->shape.inner > 1 ? by_column : floats && cr_axis_has_short_rows(spec)) in_strips |= CR_FAM_SUMSQ;
     const bool bytes_of_floats = floats && plan->size == 1;
     if (bytes_of_floats) in_strips &= ~(uint32_t)CR_FAM_SUMS;
     bool fast = spec->shape.n != 0 && spec->mask_line == 0 && cr_fast_on(CR_FAST_STRIPS);

@@ -9,7 +9,11 @@
 #include "kernels/cpu/axis/plan.h"
 #include "kernels/cpu/columns/part.h"
 
-enum { SQUARE_INT_LANES = VB / 8, SQUARE_INT_DIGITS = 3, SQUARE_INT_UNITS = 4 /* that a line adds to a digit at most */ };
+enum {
+    SQUARE_INT_LANES = VB / 8,
+    SQUARE_INT_DIGITS = 3,
+    SQUARE_INT_UNITS = 4 /* that a line adds to a digit at most */
+};
 
 /* Digits that an element's square goes to. */
 ALWAYS int square_int_digits(size_t size) { return size == 8 ? 3 : size == 4 ? 2 : 1; }
@@ -30,33 +34,33 @@ ALWAYS void square_int_add(vu64 x, size_t size, bool is_signed, vu64 *digit) {
     digit[2] += high >> (CR_DIGIT_BITS - 12);
 }
 
-#define SQUARE_INT(name, element, wide_type, is_signed, is_bool)                                           \
-    NEVER void name(const cr_axis_plan *plan, cr_strip *strip, const struct part *part) {                  \
-        enum { SIZE = sizeof(element), LANES = SQUARE_INT_LANES };                                         \
-        typedef element elements __attribute__((vector_size(LANES * SIZE)));                               \
-        const int digits = square_int_digits(SIZE);                                                        \
-        uint64_t *to = cr_strip_digit(plan, strip, CR_AT_SUMSQ, 0) + part->first;                          \
-        for (unsigned c = 0; c < part->columns; c += LANES, to += LANES) {                                 \
-            uint8_t pad[CR_LINES * VB];                                                                    \
-            struct part now = *part;                                                                       \
-            if (c + LANES <= part->columns) {                                                              \
-                now.p += c * SIZE;                                                                         \
-            } else {                                                                                       \
-                now = part_rest(part, c, SIZE, pad, 0);                                                    \
-            }                                                                                              \
-            vu64 digit[SQUARE_INT_DIGITS];                                                                 \
-            _Pragma("GCC unroll 3") for (int d = 0; d < digits; d++) digit[d] =                            \
-                LOAD(vu64, to + (size_t)d * plan->columns);                                                \
-            for (unsigned t = 0; t < now.lines; t++) {                                                     \
-                const uint8_t *p = now.p + t * now.stride;                                                 \
-                part_fetch(&now, p);                                                                       \
-                vu64 x = (vu64) __builtin_convertvector(LOAD(elements, p), wide_type);                     \
-                if (is_bool) x = (vu64)(x != 0) & 1;                                                       \
-                square_int_add(x, SIZE, is_signed, digit);                                                 \
-            }                                                                                              \
-            _Pragma("GCC unroll 3") for (int d = 0; d < digits; d++)                                       \
-                memcpy(to + (size_t)d * plan->columns, &digit[d], VB);                                     \
-        }                                                                                                  \
+#define SQUARE_INT(name, element, wide_type, is_signed, is_bool)                          \
+    NEVER void name(const cr_axis_plan *plan, cr_strip *strip, const struct part *part) { \
+        enum { SIZE = sizeof(element), LANES = SQUARE_INT_LANES };                        \
+        typedef element elements __attribute__((vector_size(LANES * SIZE)));              \
+        const int digits = square_int_digits(SIZE);                                       \
+        uint64_t *to = cr_strip_digit(plan, strip, CR_AT_SUMSQ, 0) + part->first;         \
+        for (unsigned c = 0; c < part->columns; c += LANES, to += LANES) {                \
+            uint8_t pad[CR_LINES * VB];                                                   \
+            struct part now = *part;                                                      \
+            if (c + LANES <= part->columns) {                                             \
+                now.p += c * SIZE;                                                        \
+            } else {                                                                      \
+                now = part_rest(part, c, SIZE, pad, 0);                                   \
+            }                                                                             \
+            vu64 digit[SQUARE_INT_DIGITS];                                                \
+            _Pragma("GCC unroll 3") for (int d = 0; d < digits; d++) digit[d] =           \
+                LOAD(vu64, to + (size_t)d * plan->columns);                               \
+            for (unsigned t = 0; t < now.lines; t++) {                                    \
+                const uint8_t *p = now.p + t * now.stride;                                \
+                part_fetch(&now, p);                                                      \
+                vu64 x = (vu64) __builtin_convertvector(LOAD(elements, p), wide_type);    \
+                if (is_bool) x = (vu64)(x != 0) & 1;                                      \
+                square_int_add(x, SIZE, is_signed, digit);                                \
+            }                                                                             \
+            _Pragma("GCC unroll 3") for (int d = 0; d < digits; d++)                      \
+                memcpy(to + (size_t)d * plan->columns, &digit[d], VB);                    \
+        }                                                                                 \
     }
 SQUARE_INT(square_int_bool, uint8_t, vu64, false, true)
 SQUARE_INT(square_int_u8, uint8_t, vu64, false, false)
@@ -71,11 +75,10 @@ SQUARE_INT(square_int_i64, int64_t, vs64, true, false)
 
 static void square_int_lines(const cr_axis_plan *plan, cr_strip *strip, const struct part *part) {
     typedef void lines_of(const cr_axis_plan *, cr_strip *, const struct part *);
-    static lines_of *const lines_by_dtype[] = {[CR_BOOL] = square_int_bool, [CR_U8] = square_int_u8,
-                                               [CR_I8] = square_int_i8,     [CR_U16] = square_int_u16,
-                                               [CR_I16] = square_int_i16,   [CR_U32] = square_int_u32,
-                                               [CR_I32] = square_int_i32,   [CR_U64] = square_int_u64,
-                                               [CR_I64] = square_int_i64};
+    static lines_of *const lines_by_dtype[] = {
+        [CR_BOOL] = square_int_bool, [CR_U8] = square_int_u8,   [CR_I8] = square_int_i8,
+        [CR_U16] = square_int_u16,   [CR_I16] = square_int_i16, [CR_U32] = square_int_u32,
+        [CR_I32] = square_int_i32,   [CR_U64] = square_int_u64, [CR_I64] = square_int_i64};
     cr_strip_sum *sum = &strip->sums[CR_AT_SUMSQ];
     const unsigned units = SQUARE_INT_UNITS * part->lines, digits = (unsigned)square_int_digits(plan->size);
     if (sum->units + units > CR_DIGIT_UNITS) cr_strip_carry(plan, strip, CR_AT_SUMSQ);
