@@ -367,6 +367,28 @@ ALWAYS vf64 widen_high(vf32 x) {
 #endif
 
 #ifndef CURED_SUM_ALONE
+/* The lower 32 bits of each 64-bit lane, multiplied. */
+ALWAYS vu64 multiply_low(vu64 a, vu64 b) {
+#if defined(VEC_AVX512)
+    return (vu64)_mm512_mul_epu32((__m512i)a, (__m512i)b);
+#elif defined(VEC_AVX2)
+    return (vu64)_mm256_mul_epu32((__m256i)a, (__m256i)b);
+#else
+    return (a & 0xffffffffu) * (b & 0xffffffffu);
+#endif
+}
+
+/* The same as signed numbers. */
+ALWAYS vu64 multiply_signed(vu64 a, vu64 b) {
+#if defined(VEC_AVX512)
+    return (vu64)_mm512_mul_epi32((__m512i)a, (__m512i)b);
+#elif defined(VEC_AVX2)
+    return (vu64)_mm256_mul_epi32((__m256i)a, (__m256i)b);
+#else
+    return (vu64)(((vs64)(a << 32) >> 32) * ((vs64)(b << 32) >> 32));
+#endif
+}
+
 /* float16 lanes to float32, exactly: the even-numbered half of the lanes and the other (which is which does not matter
  * to a sum). Infinities and NaNs stay what they are. */
 #if defined(VEC_AVX512)

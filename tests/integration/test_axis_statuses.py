@@ -92,8 +92,8 @@ class AxisStatuses(DaemonTest):
         inner = 5000
         lines = [[3 * 2**61 if k % 7 == 0 else k for k in range(inner)] for _ in range(3)]
         raw = struct.pack("<%dq" % (3 * inner), *sum(lines, []))
-        for answer in (c.stream("i64", ["sum", "var", "max"], raw, axis=(1, 3, inner), statuses=True),
-                       c.descriptor("i64", ["sum", "var", "max"], self.file(raw).fileno(), axis=(1, 3, inner), statuses=True)):
+        for answer in (c.stream("i64", ["sum", "bit_xor", "max"], raw, axis=(1, 3, inner), statuses=True),
+                       c.descriptor("i64", ["sum", "bit_xor", "max"], self.file(raw).fileno(), axis=(1, 3, inner), statuses=True)):
             self.assertIsNone(answer.status)
             self.assertEqual(bytes(OUT_OF_RANGE * (k % 7 == 0) for k in range(inner)), answer.statuses_of(0, inner))
             self.assertEqual([0 if k % 7 == 0 else 3 * k for k in range(inner)],

@@ -63,27 +63,27 @@ class AtDefaults(Wide):
     OPTIONS = {"cpu_workers": 2}
 
     def test_wide_and_flat(self):
-        """170,000 states of var are 1.1 GB, more than max_state_bytes_per_connection."""
+        """170,000 states of bit_xor are 1.1 GB, more than max_state_bytes_per_connection."""
         c = self.connect()
         r = random.Random(41)
-        self.check(c, r, "f64", ("var", "max"), (1, 2, 37), 4600)
+        self.check(c, r, "i64", ("bit_xor", "max"), (1, 2, 37), 4600)
 
     @unittest.skipIf(SANITIZE, "a gigabyte of states, ten times as slow")
     def test_in_this_process(self):
         r = random.Random(42)
         tile, times = (1, 2, 37), 4700
-        raw = array_of(r, "f64", 74)
-        kind, values = want_array("var", "f64", raw, tile)
-        wide = widened(raw, "f64", tile, times)
+        raw = array_of(r, "i64", 74)
+        kind, values = want_array("bit_xor", "i64", raw, tile)
+        wide = widened(raw, "i64", tile, times)
         where = os.path.join(self.folder, "wide.bin")
         with open(where, "wb") as f:
             f.write(wide)
         for name, data in ((where, None), ("-", wide)):
-            out = subprocess.run([os.path.join(BIN, "cured-client"), "reduce", name, "--ops", "var", "--dtype", "f64", "--shape",
+            out = subprocess.run([os.path.join(BIN, "cured-client"), "reduce", name, "--ops", "bit_xor", "--dtype", "i64", "--shape",
                                   "2,%d" % (37 * times), "--axis", "0", "--output", "-", "--connect", "embedded:"],
                                  input=data, stdout=subprocess.PIPE, check=True, env=environment())
             self.assertEqual(out.stdout[-len(values) * times:], values * times, name)
-            self.assertEqual(kind, "f64")
+            self.assertEqual(kind, "i64")
 
 
 class AtLimits(Wide):
@@ -93,7 +93,7 @@ class AtLimits(Wide):
     def test_every_kind_of_state(self):
         c = self.connect()
         r = random.Random("wide %d" % SEED)
-        for dtype, ops in (("f64", ("var", "sum", "argmax", "count_nan")), ("f64", ("prod", "norm2", "min")),
+        for dtype, ops in (("f64", ("var", "sum", "argmax", "count_nan")), ("i64", ("bit_xor", "var", "argmin")), ("f64", ("prod", "norm2", "min")),
                            ("f32", ("prod", "sum", "argmin")), ("f16", ("prod",))):
             for _ in range(1 if SANITIZE else 3):
                 tile = (r.randint(1, 3), r.choice((1, 2, r.randint(3, 30))), r.randint(2, 31))
@@ -105,22 +105,22 @@ class AtLimits(Wide):
         c = self.connect()
         raw = bytes(8 * 2 * 3000)
         for sent, end in ((raw[:8 * 3000 + 3], True), (raw + b"?", True), (raw[:100], False)):
-            stream = c.start_stream("f64", ["var"], None, axis=(1, 2, 3000))
+            stream = c.start_stream("i64", ["bit_xor"], None, axis=(1, 2, 3000))
             c.send_data(stream, sent, end=end)
             if end:
                 self.assert_sentence(c.wait(stream).status, INVALID_ARGUMENT, "axis")
         c.close()
         with self.daemon.connect() as other:
-            self.assertIsNone(other.stream("f64", ["var"], raw, axis=(1, 2, 3000)).status)
+            self.assertIsNone(other.stream("i64", ["bit_xor"], raw, axis=(1, 2, 3000)).status)
         self.daemon.check_returned(self)
 
     def test_what_does_not_fit(self):
         """A stream that is too long to be kept is refused with what to do; done, it works."""
         c = self.connect()
         raw = bytes(8 * 300 * 3000)
-        self.assert_sentence(c.stream("f64", ["var"], raw, axis=(1, 300, 3000)).status, INVALID_ARGUMENT, "axis",
+        self.assert_sentence(c.stream("i64", ["bit_xor"], raw, axis=(1, 300, 3000)).status, INVALID_ARGUMENT, "axis",
                              "max_state_bytes_per_connection", "pass a file or a region")
-        answer = c.descriptor("f64", ["var"], self.memfd(raw).fileno(), axis=(1, 300, 3000))
+        answer = c.descriptor("i64", ["bit_xor"], self.memfd(raw).fileno(), axis=(1, 300, 3000))
         self.assertIsNone(answer.status)
         self.assertEqual(bytes(8 * 3000), answer.array(0, 8, 3000))
 
@@ -131,7 +131,7 @@ class AtLimits(Wide):
         lines = [[1] * inner for _ in range(4)]
         lines[2][4321] = 2**63 - 1
         raw = struct.pack("<%dq" % (4 * inner), *sum(lines, []))
-        for way, answer in self.ways(c, "i64", ["sum", "var"], raw, (2, 2, inner)):
+        for way, answer in self.ways(c, "i64", ["sum", "bit_xor"], raw, (2, 2, inner)):
             self.assertIsNotNone(answer.status, way)
             self.assertIn("output %d:" % (inner + 4321), answer.status.message, way)
 

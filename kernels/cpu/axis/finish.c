@@ -117,15 +117,19 @@ static void store_rounded(const finish *f, int which) {
 
 /* Integer sums in their usual type. */
 static cr_status store_integers(const finish *f, int which, cr_error *error) {
+    const __int128 most =
+        (__int128)1 << 74; /* more is out of range, and more digits of it would not stay in 128 bits */
     const cr_strip_sum *sum = &f->strip->sums[which];
     const uint64_t *digit = cr_strip_digit(f->plan, f->strip, which, 0) + f->first;
     for (unsigned i = 0; i < f->count; i++) {
         __int128 total = 0;
+        bool large = false;
         for (unsigned d = sum->high; d-- > 0;) {
+            large |= total > most || total < -most;
             total = (__int128)((unsigned __int128)total << CR_DIGIT_BITS);
             total += (int64_t)digit[(size_t)d * f->plan->columns + i];
         }
-        if (f->result == CR_I64 ? total != (int64_t)total : total != (__int128)(uint64_t)total) {
+        if (large || (f->result == CR_I64 ? total != (int64_t)total : total != (__int128)(uint64_t)total)) {
             cr_status status = store_slowly(f, i, error); /* says what is wrong */
             if (status != CR_OK) return status;
             continue;
@@ -223,6 +227,14 @@ static cr_status store_counts(const finish *f) {
     return CR_OK;
 }
 
+/* Nothing is known of sums of f64 whose products with each other may not be exact, nor of those that no float64 holds. */
+static void doubt_ends(cr_row_sums *sums, unsigned count, double least, double most) {
+    for (unsigned i = 0; i < count; i++) {
+        const double x = sums->hi[i] < 0 ? -sums->hi[i] : sums->hi[i];
+        if (x != 0 && !(x >= least && x <= most)) sums->doubt[i] = __builtin_nan("");
+    }
+}
+
 /* Sums of squares, their roots, variances; at most CR_STRIP_PAD columns. */
 static cr_status store_squares(const finish *f, cr_error *error) {
     cr_row_sums sum, square;
@@ -233,6 +245,8 @@ static cr_status store_squares(const finish *f, cr_error *error) {
     memset(hard, 1, sizeof hard);
     f->isa->column_sums(f->plan, f->strip, 2, f->first, f->count, &square);
     if (spread) f->isa->column_sums(f->plan, f->strip, 0, f->first, f->count, &sum);
+    if (f->plan->dtype == CR_F64) doubt_ends(&square, f->count, 0x1p-900, 0x1p900);
+    if (f->plan->dtype == CR_F64 && spread) doubt_ends(&sum, f->count, 0x1p-480, 0x1p450);
     if (!spread && !f->root && (narrow || f->result == CR_F64)) {
         f->isa->round_rows(&square, f->count, 0, narrow, f->to, hard);
     } else if (f->result == CR_F64 && (!spread || (n > opts->ddof && n <= most))) {
@@ -259,14 +273,15 @@ static bool knows_squares(const finish *f) {
 }
 
 static cr_status store_sums(const finish *f, bool *done, cr_error *error) {
-    const int which = f->term == CR_TERM_MAGNITUDE;
+    const int which = f->term == CR_TERM_SQUARE ? CR_AT_SUMSQ : f->term == CR_TERM_MAGNITUDE ? CR_AT_SUMABS : CR_AT_SUM;
     const bool is_float = cr_dtype_kind(f->plan->dtype) == CR_KIND_FLOAT;
-    if (f->term == CR_TERM_SQUARE || f->term == CR_TERM_SPREAD) {
+    const bool integers = !is_float && (f->result == CR_I64 || f->result == CR_U64);
+    if (f->term == CR_TERM_SPREAD || (f->term == CR_TERM_SQUARE && !integers)) {
         *done = knows_squares(f);
         return *done ? store_squares(f, error) : CR_OK;
     }
     *done = true;
-    if (!is_float && (f->result == CR_I64 || f->result == CR_U64)) return store_integers(f, which, error);
+    if (integers) return store_integers(f, which, error);
     *done = knows_rounded(f);
     if (*done) store_rounded(f, which);
     return CR_OK;

@@ -39,7 +39,7 @@ static unsigned digits_of(cr_dtype dtype) {
     return 3; /* 64 + 62, and a sign */
 }
 
-/* Of a sum of squares: narrow floats only. */
+/* Of a sum of squares. */
 static unsigned square_digits_of(cr_dtype dtype) {
     switch (cr_dtype_format(dtype)) {
         case CR_FORMAT_F32:
@@ -50,10 +50,11 @@ static unsigned square_digits_of(cr_dtype dtype) {
         case CR_FORMAT_F16:
             return 4; /* 51 + 48 + 32 + 62 */
         case CR_FORMAT_F64:
+            return 83; /* 51 + 2098 + 2098 + 62 */
         case CR_FORMAT_INT:
             break;
     }
-    return 0;
+    return 4; /* 128 + 62, and a sign */
 }
 
 void cr_axis_plan_strips(cr_axis_plan *plan, uint32_t columns) {
@@ -101,11 +102,11 @@ bool cr_axis_has_short_rows(const cr_axis_spec *spec) {
 void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
     uint32_t in_strips = CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_EXTREMA | CR_FAM_COUNTS;
     *plan = (cr_axis_plan){.spec = spec, .dtype = spec->dtype, .size = cr_dtype_size(spec->dtype)};
-    /* Squares are known of short rows, and of columns of narrow floats. */
-    bool short_rows = cr_axis_has_short_rows(spec);
-    bool narrow_columns = spec->shape.inner > 1 && spec->dtype != CR_F64;
-    if ((short_rows || narrow_columns) && cr_dtype_kind(spec->dtype) == CR_KIND_FLOAT) in_strips |= CR_FAM_SUMSQ;
-    const bool bytes_of_floats = cr_dtype_kind(spec->dtype) == CR_KIND_FLOAT && plan->size == 1;
+    /* Squares are known of short rows of floats, and of columns. */
+    const bool floats = cr_dtype_kind(spec->dtype) == CR_KIND_FLOAT, narrow = floats && spec->dtype != CR_F64;
+    const bool by_column = narrow || cr_fast_on(CR_FAST_SQUARE_COLUMNS);
+    if (spec->shape.inner > 1 ? by_column : floats && cr_axis_has_short_rows(spec)) in_strips |= CR_FAM_SUMSQ;
+    const bool bytes_of_floats = floats && plan->size == 1;
     if (bytes_of_floats) in_strips &= ~(uint32_t)CR_FAM_SUMS;
     bool fast = spec->shape.n != 0 && spec->mask_line == 0 && cr_fast_on(CR_FAST_STRIPS);
     for (uint32_t k = 0; k < spec->op_count; k++) {

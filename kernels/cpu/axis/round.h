@@ -35,7 +35,8 @@ ALWAYS vu64 vector_carry(vu64 x) {
     return ((x + (half + top)) >> CR_DIGIT_BITS) - (top >> CR_DIGIT_BITS);
 }
 
-/* The numbers t of one vector's columns; returns how many (the first of digit *lowest), −1: beyond float64. */
+/* The numbers t of one vector's columns; returns how many (the first of digit *lowest), −1: beyond float64, above or
+ * below. */
 ALWAYS int digit_numbers(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned first, vf64 *t) {
     const cr_strip_sum *sum = &strip->sums[which];
     vu64 carry = {0};
@@ -47,7 +48,7 @@ ALWAYS int digit_numbers(const cr_axis_plan *plan, const cr_strip *strip, int wh
         x -= carry << CR_DIGIT_BITS;
         if (!any_bit(x)) continue;
         int unit = plan->grid[which] - sum->base + CR_DIGIT_BITS * (int)d;
-        if (unit > ROUND_UNIT_MOST) return -1;
+        if (unit > ROUND_UNIT_MOST || (unit < LOWEST_UNIT && plan->grid[which] < LOWEST_UNIT)) return -1;
         /* Below the smallest float64 a digit is a multiple of 2^base: two exact products. */
         if (unit < LOWEST_UNIT) {
             t[count++] = digit_value(x) * power_of_two(unit + 64) * 0x1p-64;

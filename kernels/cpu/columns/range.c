@@ -9,18 +9,20 @@
 
 /* How a range of columns is walked. */
 typedef struct walk {
-    bool sums;       /* nothing else is asked */
+    bool sums;       /* of values or magnitudes: nothing else is asked */
     uint64_t stripe; /* columns */
     size_t near; /* bytes that a line fetches ahead of itself; 0: it fetches its columns a group of lines further on */
 } walk;
 
-/* Sums have little state, so they go along whole lines, which memory serves best. Everything else goes by stripes whose state
- * stays in the nearest cache while all the lines pass, and so do sums whose digits are many. */
+/* Sums, of squares too, have little state, so they go along whole lines, which memory serves best. Everything else goes by stripes whose
+ * state stays in the nearest cache while all the lines pass, and so do sums whose digits are many. */
 static walk walk_of(const cr_axis_plan *plan, const cr_strip *first) {
     enum { STRIPE_BYTES = 2048, LONG_STRIPE_BYTES = 65536, NEAR_BYTES = 2048 };
-    enum { SHORT_LINE_BYTES = 8192 /* measured: not worth cutting up to here */ };
+    enum { FEW_DIGITS = 16, SHORT_LINE_BYTES = 8192 /* measured: not worth cutting up to here */ };
     walk w = {.sums = (plan->fast & ~(uint32_t)(CR_FAM_SUM | CR_FAM_SUMABS)) == 0};
-    bool along = w.sums && !first->hard;
+    const cr_strip_sum *squares = &first->sums[CR_AT_SUMSQ];
+    bool along =
+        (plan->fast & ~(uint32_t)CR_FAM_SUMS) == 0 && !first->hard && squares->high - squares->low <= FEW_DIGITS;
     w.stripe = ((along ? LONG_STRIPE_BYTES : STRIPE_BYTES) / plan->size + CR_STRIP - 1) / CR_STRIP * CR_STRIP;
     if (plan->width <= SHORT_LINE_BYTES / plan->size)
         w.stripe = plan->strips * CR_STRIP;
@@ -91,7 +93,7 @@ void cr_columns_fold_range(const cr_axis_plan *plan, const cr_axis_isa *isa, voi
 /* Array columns [first, first + count), at most CR_STRIP_PAD, gathered from all columns of the strips that are theirs. */
 static cr_status finish_narrow(const cr_axis_plan *plan, const cr_axis_isa *isa, const void *strips, uint64_t first,
                                unsigned count, uint64_t output, void *const out[], uint64_t to, cr_error *error) {
-    enum { DIGITS_MOST = 43, WORDS = CR_KNOWN_SUMS * (DIGITS_MOST + 3) + 7 };
+    enum { DIGITS_MOST = 43 + 43 + 83 /* of all sums of f64 */, WORDS = DIGITS_MOST + 3 * CR_KNOWN_SUMS + 7 };
     _Alignas(64) uint8_t room[sizeof(cr_strip) + WORDS * CR_STRIP_PAD * sizeof(uint64_t)];
     cr_strip *strip = (cr_strip *)(void *)room;
     cr_axis_plan own = *plan;

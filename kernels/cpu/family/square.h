@@ -14,28 +14,6 @@ static void square_put(cr_partial *part, unsigned __int128 sum, unsigned bit) {
     cr_limbs_put(to->limbs, cr_sum_limbs(CR_AT_SUMSQ, (cr_dtype)part->dtype), &to->pending, sum, false, bit);
 }
 
-/* The lower 32 bits of each 64-bit lane, multiplied. */
-ALWAYS vu64 multiply_low(vu64 a, vu64 b) {
-#if defined(VEC_AVX512)
-    return (vu64)_mm512_mul_epu32((__m512i)a, (__m512i)b);
-#elif defined(VEC_AVX2)
-    return (vu64)_mm256_mul_epu32((__m256i)a, (__m256i)b);
-#else
-    return (a & 0xffffffffu) * (b & 0xffffffffu);
-#endif
-}
-
-/* The same as signed numbers. */
-ALWAYS vu64 multiply_signed(vu64 a, vu64 b) {
-#if defined(VEC_AVX512)
-    return (vu64)_mm512_mul_epi32((__m512i)a, (__m512i)b);
-#elif defined(VEC_AVX2)
-    return (vu64)_mm256_mul_epi32((__m256i)a, (__m256i)b);
-#else
-    return (vu64)(((vs64)(a << 32) >> 32) * ((vs64)(b << 32) >> 32));
-#endif
-}
-
 NEVER void square_8(cr_partial *part, const uint8_t *p, size_t bytes, struct ahead ahead) {
     cr_dtype dtype = (cr_dtype)part->dtype;
     uint64_t total = 0;

@@ -68,11 +68,13 @@ typedef enum distribution {
     ALL_NAN,
     OUTLIERS,
     ONE_ODD, /* a few in 4,000, so that most groups of lines have none */
-    DISTRIBUTIONS
+    SCALED,  /* alike, anywhere in the range, and with outliers */
+    DISTRIBUTIONS,
+    INT_DISTRIBUTIONS = 5 /* of integers, in turn */
 } distribution;
 
 static uint64_t draw_float(cr_dtype dtype, distribution d, uint64_t i) {
-    static uint64_t last;
+    static uint64_t last, scale;
     int m = mantissa_of(dtype), e = exponent_of(dtype);
     uint64_t sign = (uint64_t)1 << (m + e), low = ((uint64_t)1 << m) - 1;
     switch (d) {
@@ -107,6 +109,12 @@ static uint64_t draw_float(cr_dtype dtype, distribution d, uint64_t i) {
         case ONE_ODD:
             if (below(4000) != 0) return around(dtype, 3);
             return below(4) == 0 ? special(dtype) : around(dtype, below(2) ? 60 : 1000);
+        case SCALED: {
+            const uint64_t fields = ((uint64_t)1 << e) - 1;
+            if (i == 0) scale = below(fields);
+            const uint64_t field = (scale + below(below(50) == 0 ? 60 : 6)) % fields;
+            return (next_random() & (low | sign)) | field << m;
+        }
         default:
             return next_random();
     }
@@ -114,7 +122,7 @@ static uint64_t draw_float(cr_dtype dtype, distribution d, uint64_t i) {
 
 static uint64_t draw(cr_dtype dtype, distribution d, uint64_t i) {
     if (cr_dtype_kind(dtype) == CR_KIND_FLOAT) return draw_float(dtype, d, i);
-    switch (d % 5) {
+    switch (d % INT_DISTRIBUTIONS) {
         case 0:
             return next_random();
         case 1:
