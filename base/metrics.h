@@ -30,8 +30,9 @@ extern const cr_metric_row cr_metric_rows[CR_METRIC_COUNT];
 
 const char *cr_metric_name(cr_metric metric);
 
-#define cr_metric_add(name, amount) \
-    ((void)atomic_fetch_add_explicit(&cr_metrics[CR_M_##name], (uint64_t)(amount), memory_order_relaxed))
+#define cr_metric_add_to(counts, name, amount) \
+    ((void)atomic_fetch_add_explicit(&(counts)[CR_M_##name], (uint64_t)(amount), memory_order_relaxed))
+#define cr_metric_add(name, amount) cr_metric_add_to(cr_metrics, name, amount)
 #define cr_metric_sub(name, amount) \
     ((void)atomic_fetch_sub_explicit(&cr_metrics[CR_M_##name], (uint64_t)(amount), memory_order_relaxed))
 /* The same in counts of one thread's, that nobody else adds to: a locked addition takes 5 ns, and a small call does several. */

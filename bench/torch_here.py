@@ -436,13 +436,15 @@ def state(gib):
 
 
 def main():
+    parts = {part.__name__: part for part in (calls, graphs, norms, many, masks, pairs, ranks, keys, axes, swaths, cells, deterministic, state)}
     parser = argparse.ArgumentParser()
     parser.add_argument("--gib", type=float, default=14)
-    parser.add_argument("--parts", default="calls,graphs,norms,many,masks,pairs,ranks,keys,axes,swaths,cells,deterministic,state")
+    parser.add_argument("--parts", default=",".join(parts))
     words = parser.parse_args()
     print("%s, torch %s, cured %s" % (torch.cuda.get_device_name(), torch.__version__, cured.__version__), flush=True)
     for part in words.parts.split(","):
-        {"calls": calls, "graphs": graphs, "norms": norms, "many": many, "masks": masks, "pairs": pairs, "ranks": ranks, "keys": keys, "axes": axes, "swaths": swaths, "cells": cells, "deterministic": deterministic, "state": lambda: state(words.gib)}[part]()
+        arguments = [words.gib] if part == "state" else []
+        parts[part](*arguments)
 
 
 if __name__ == "__main__":

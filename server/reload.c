@@ -92,12 +92,12 @@ static void begin(cr_reload *reload) {
 static void take_over(cr_reload *reload, cr_reading *r) {
     cr_reloaded what;
     cr_calls *calls = reload->loop->calls;
-    if (calls->still) calls->still(calls->still_argument, true);
+    cr_calls_still(calls, true);
     reload->adjust(&r->config);
     cr_config_take(reload->config, &r->config, &what);
     cr_arrivals_secure(reload->arrivals, &r->secrets);
     reload->taken(reload);
-    if (calls->still) calls->still(calls->still_argument, false);
+    cr_calls_still(calls, false);
     cr_info("reload: %u options changed, %u more take a restart", what.changed_count, what.restart_count);
     conclude(reload, NULL, &what);
 }

@@ -174,7 +174,7 @@ void cr_call_fold_here(cr_call *call, const uint8_t *data, const uint8_t *second
     uint64_t start = calls->last_ns, end = calls->last_ns = cr_now_ns();
     cr_wire_timing timing = {start - call->arrived_ns, end - start, end - call->arrived_ns};
     cr_metric_own_add(calls->counts, calls_inline, 1);
-    atomic_fetch_add_explicit(&calls->counts[CR_M_input_bytes_total], bytes, memory_order_relaxed);
+    cr_metric_add_to(calls->counts, input_bytes_total, bytes);
     cr_call_answer_partial(call, &partial, &timing);
 }
 

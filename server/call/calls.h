@@ -72,6 +72,10 @@ struct cr_calls {
     cr_list shed;    /* likewise: jobs whose memory they have given back */
 };
 
+static inline void cr_calls_still(cr_calls *calls, bool stand) {
+    if (calls->still) calls->still(calls->still_argument, stand);
+}
+
 /* config and version are set, and counts, where they are not cr_metrics. */
 void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_argument);
 /* All calls are over and no slab is out. */

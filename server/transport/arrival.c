@@ -310,9 +310,9 @@ static bool make_room(cr_arrival *a) {
     cr_admission *admission = &calls->admission;
     const cr_user *user = a->arrived.peer.user;
     if (a->only || cr_admit_capped(admission, user, CR_USE_connections, 1)) return false;
-    if (calls->still) calls->still(calls->still_argument, true); /* once for all that are looked at */
+    cr_calls_still(calls, true); /* once for all that are looked at */
     const bool ended = cr_admit_end_idle(admission, user);
-    if (calls->still) calls->still(calls->still_argument, false);
+    cr_calls_still(calls, false);
     if (!ended) return false;
     cr_warn_seldom(&seldom,
                    "an idle connection ended, because another user needed its place: raise max_connections, or "

@@ -33,8 +33,7 @@ static cr_status check_beside(const cr_gpu_keys *k, const cr_visit *visit, bool 
 
 static cr_status put(const cr_gpu_keys *k, const cr_visit *visit, uint8_t *state, void *const *out,
                      unsigned long long *wrong, cr_error *error) {
-    return cr_caller_error(cr_swaths_enqueue(k, visit->multiprocessors, out, state, wrong, visit->stream), "keys",
-                           error);
+    return cr_caller_error(cr_ways_enqueue(k, visit->multiprocessors, out, state, wrong, visit->stream), "keys", error);
 }
 
 /* Whether what has failed may have left work in the stream: not what the answers themselves say. */
@@ -42,10 +41,9 @@ static bool is_broken(cr_status status) {
     return status != CR_OK && status != CR_INVALID_ARGUMENT && status != CR_OUT_OF_RANGE;
 }
 
-/* The state of all groups, and behind it a word for the status of nobody who asks. */
-static cr_status need_state(cr_room *room, const cr_gpu_keys *k, const cr_visit *visit, cr_error *error) {
-    const uint64_t bytes = cr_swaths_state(k, visit->multiprocessors) + sizeof(unsigned long long);
-    return cr_room_grow(&room->groups, &room->group_bytes, bytes, visit->stream, error);
+/* The state of all groups, so many bytes, and behind it a word for the status of nobody who asks. */
+static cr_status need_state(cr_room *room, uint64_t bytes, const cr_visit *visit, cr_error *error) {
+    return cr_room_grow(&room->groups, &room->group_bytes, bytes + sizeof(unsigned long long), visit->stream, error);
 }
 
 /* A large state goes when the stream has come past it. */
@@ -56,8 +54,9 @@ static void drop_state(cr_room *room, const cr_visit *visit) {
     room->group_bytes = 0;
 }
 
-static unsigned long long *word_behind(uint8_t *state, const cr_gpu_keys *k, const cr_visit *visit) {
-    return (unsigned long long *)(void *)(state + cr_swaths_state(k, visit->multiprocessors));
+/* The word that is told: the caller's, or what lies behind the state. */
+static unsigned long long *word_of(void *status, uint8_t *state, uint64_t bytes) {
+    return status != NULL ? status : (unsigned long long *)(void *)(state + bytes);
 }
 
 /* Key number `at` is outside. */
@@ -80,7 +79,7 @@ static cr_status run(cr_room *room, const cr_visit *visit, const cr_gpu_keys *k,
     const cr_gpu_axis answers = cr_caller_answers_of(&k->axis, cr_keys_answers(&k->keys));
     const uint64_t bytes = cr_axis_lay_out(&answers, at);
     cr_status status = cr_room_grow(&room->answers, &room->answer_bytes, bytes, visit->stream, error);
-    if (status == CR_OK) status = need_state(room, k, visit, error);
+    if (status == CR_OK) status = need_state(room, cr_ways_state(k, visit->multiprocessors), visit, error);
     if (status != CR_OK) return status;
     for (uint32_t i = 0; i < k->axis.op_count; i++) out[i] = room->answers + at[i];
     status = put(k, visit, room->groups, out, (unsigned long long *)(void *)room->answers, error);
@@ -92,18 +91,16 @@ static cr_status run(cr_room *room, const cr_visit *visit, const cr_gpu_keys *k,
 }
 
 static cr_status put_in_graph(const cr_gpu_keys *k, const cr_visit *visit, void *status, cr_error *error) {
+    const uint64_t word = sizeof(unsigned long long), bytes = cr_ways_state(k, visit->multiprocessors);
     void *state = NULL;
-    const uint64_t bytes = cr_swaths_state(k, visit->multiprocessors) + sizeof(unsigned long long);
-    const cr_status made = cr_caller_own(visit, bytes, sizeof(unsigned long long), &state, error);
-    if (made != CR_OK) return made;
-    return put(k, visit, state, k->axis.to, status != NULL ? status : word_behind(state, k, visit), error);
+    const cr_status made = cr_caller_own(visit, bytes + word, word, &state, error);
+    return made != CR_OK ? made : put(k, visit, state, k->axis.to, word_of(status, state, bytes), error);
 }
 
 static cr_status put_in_room(cr_room *room, const cr_visit *visit, const cr_gpu_keys *k, void *state, cr_error *error) {
-    cr_status status = need_state(room, k, visit, error);
-    if (status == CR_OK)
-        status =
-            put(k, visit, room->groups, k->axis.to, state != NULL ? state : word_behind(room->groups, k, visit), error);
+    const uint64_t bytes = cr_ways_state(k, visit->multiprocessors);
+    cr_status status = need_state(room, bytes, visit, error);
+    if (status == CR_OK) status = put(k, visit, room->groups, k->axis.to, word_of(state, room->groups, bytes), error);
     return status == CR_OK ? cr_room_mark(room, visit, error) : status;
 }
 
@@ -119,7 +116,7 @@ cr_status cr_caller_keys(const cr_gpu_keys *keys, void *stream, void *const *res
     cr_gpu_keys own = *keys;
     bool here;
     const void *data = keys->axis.shape.n != 0 ? keys->axis.data : NULL;
-    cr_status status = cr_swaths_check(keys, error);
+    cr_status status = cr_ways_check(keys, error);
     if (status == CR_OK) status = cr_caller_enter(&visit, data, stream, error);
     if (status != CR_OK) return status;
     if (results != NULL) status = cr_caller_check_wait(&visit, error);

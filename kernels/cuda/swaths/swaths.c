@@ -5,7 +5,6 @@
 #include "kernels/cuda/swaths/swaths.h"
 
 #include <cuda_runtime_api.h>
-#include <string.h>
 
 #include "kernels/core/fast.h"
 
@@ -88,7 +87,7 @@ static bool has_fill(const cr_gpu_keys *k, cr_op op) {
     return false;
 }
 
-bool cr_swath_takes(const cr_gpu_keys *k, cr_op op) {
+bool cr_swaths_takes(const cr_gpu_keys *k, cr_op op) {
     if (!has_swaths(k) || !has_fill(k, op)) return false;
     cr_gpu_axis axis = axis_of(k, swath_of(k));
     axis.ops = &op;
@@ -97,7 +96,7 @@ bool cr_swath_takes(const cr_gpu_keys *k, cr_op op) {
 }
 
 /* Measured on an H200. To read columns by a few, and to count what counts, costs more than cells do but of short types. */
-bool cr_swath_pays(const cr_gpu_keys *k, cr_op op) {
+bool cr_swaths_pays(const cr_gpu_keys *k, cr_op op) {
     const uint64_t size = size_of(k);
     const bool is_float = cr_dtype_kind(k->axis.dtype) == CR_KIND_FLOAT;
     if (!cr_fast_on(CR_FAST_GPU_SWATHS) || k->axis.shape.n < CR_SWATHS_LEAST / size) return false;
@@ -137,7 +136,7 @@ static places places_of(const cr_gpu_keys *k, swath cut, uint32_t multiprocessor
     return p;
 }
 
-uint64_t cr_swath_state(const cr_gpu_keys *k, uint32_t multiprocessors) {
+uint64_t cr_swaths_state(const cr_gpu_keys *k, uint32_t multiprocessors) {
     return places_of(k, swath_of(k), multiprocessors).all;
 }
 
@@ -233,8 +232,8 @@ static int put_all(asked *a, swath cut) {
     return failure;
 }
 
-int cr_swath_enqueue(const cr_gpu_keys *k, uint32_t multiprocessors, void *const *out, uint8_t *state,
-                     unsigned long long *wrong, void *stream) {
+int cr_swaths_enqueue(const cr_gpu_keys *k, uint32_t multiprocessors, void *const *out, uint8_t *state,
+                      unsigned long long *wrong, void *stream) {
     const swath cut = swath_of(k);
     asked a = {.keys = k,
                .axis = k->axis,

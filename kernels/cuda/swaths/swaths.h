@@ -20,22 +20,22 @@ extern "C" {
 
 /* ---- Of all that is asked: what swaths do not answer goes by cells (ways.c). As cr_keys_gpu_takes, _state and _enqueue ---- */
 
-cr_status cr_swaths_check(const cr_gpu_keys *keys, cr_error *error);
-uint64_t cr_swaths_state(const cr_gpu_keys *keys, uint32_t multiprocessors);
-int cr_swaths_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
-                      unsigned long long *wrong, void *stream);
+cr_status cr_ways_check(const cr_gpu_keys *keys, cr_error *error);
+uint64_t cr_ways_state(const cr_gpu_keys *keys, uint32_t multiprocessors);
+int cr_ways_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
+                    unsigned long long *wrong, void *stream);
 
 /* ---- By swaths alone (swaths.c) ---- */
 
 /* Whether an array under a mask along an axis (without keys and offsets) has swaths, and kernels for op. */
-bool cr_swath_takes(const cr_gpu_keys *keys, cr_op op);
+bool cr_swaths_takes(const cr_gpu_keys *keys, cr_op op);
 /* Whether that is quicker than by cells (kernels/cuda/keys), if they take it. */
-bool cr_swath_pays(const cr_gpu_keys *keys, cr_op op);
+bool cr_swaths_pays(const cr_gpu_keys *keys, cr_op op);
 /* Bytes of the state. */
-uint64_t cr_swath_state(const cr_gpu_keys *keys, uint32_t multiprocessors);
+uint64_t cr_swaths_state(const cr_gpu_keys *keys, uint32_t multiprocessors);
 /* Enqueues all. wrong is 0, or has what is wrong of other ops. Gives a cudaError_t. */
-int cr_swath_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
-                     unsigned long long *wrong, void *stream);
+int cr_swaths_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
+                      unsigned long long *wrong, void *stream);
 
 /* ---- The kernel (hide.cu) ---- */
 

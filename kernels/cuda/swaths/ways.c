@@ -32,7 +32,7 @@ static void part(const cr_gpu_keys *k, ways *w) {
     w->cells.keys.axis.ops = w->cells.ops;
     for (uint32_t i = 0; i < k->axis.op_count; i++) {
         const cr_op op = k->axis.ops[i];
-        way *to = cr_swath_takes(k, op) && (cr_swath_pays(k, op) || !cells_take(k, op)) ? &w->swaths : &w->cells;
+        way *to = cr_swaths_takes(k, op) && (cr_swaths_pays(k, op) || !cells_take(k, op)) ? &w->swaths : &w->cells;
         to->at[to->keys.axis.op_count] = i;
         to->ops[to->keys.axis.op_count++] = op;
     }
@@ -40,24 +40,24 @@ static void part(const cr_gpu_keys *k, ways *w) {
 
 static bool has_ops(const way *w) { return w->keys.axis.op_count != 0; }
 
-cr_status cr_swaths_check(const cr_gpu_keys *keys, cr_error *error) {
+cr_status cr_ways_check(const cr_gpu_keys *keys, cr_error *error) {
     ways w;
     part(keys, &w);
     return has_ops(&w.cells) ? cr_keys_gpu_takes(&w.cells.keys, error) : CR_OK;
 }
 
-uint64_t cr_swaths_state(const cr_gpu_keys *keys, uint32_t multiprocessors) {
+uint64_t cr_ways_state(const cr_gpu_keys *keys, uint32_t multiprocessors) {
     const uint64_t word = sizeof(unsigned long long);
     uint64_t cells = 0, swaths = 0;
     ways w;
     part(keys, &w);
     if (has_ops(&w.cells)) cells = cr_keys_gpu_state(&w.cells.keys);
-    if (has_ops(&w.swaths)) swaths = cr_swath_state(&w.swaths.keys, multiprocessors);
+    if (has_ops(&w.swaths)) swaths = cr_swaths_state(&w.swaths.keys, multiprocessors);
     return ((cells > swaths ? cells : swaths) + word - 1) / word * word;
 }
 
-int cr_swaths_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
-                      unsigned long long *wrong, void *stream) {
+int cr_ways_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
+                    unsigned long long *wrong, void *stream) {
     void *to[CR_GPU_AXIS_OPS];
     ways w;
     int failure = 0;
@@ -69,6 +69,6 @@ int cr_swaths_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *c
         failure = (int)cudaMemsetAsync(wrong, 0, sizeof *wrong, stream);
     for (uint32_t i = 0; i < w.swaths.keys.axis.op_count; i++) to[i] = out[w.swaths.at[i]];
     if (failure == 0 && has_ops(&w.swaths))
-        failure = cr_swath_enqueue(&w.swaths.keys, multiprocessors, to, state, wrong, stream);
+        failure = cr_swaths_enqueue(&w.swaths.keys, multiprocessors, to, state, wrong, stream);
     return failure;
 }
