@@ -117,6 +117,27 @@ class Cells(Case):
         self.same(numpy.zeros((0, 4), "f4"), "sum,mean,count", axis=0, where=numpy.zeros((0, 4), bool))
         self.same(numpy.zeros((4, 0), "f4"), "sum,mean,count", axis=0, where=numpy.zeros((4, 0), bool))
 
+    def test_squares_of_integers_under_masks(self):
+        """Cells have none, so swaths have them of any size; these arrays are of several swaths of the double's."""
+        for dtype, (shape, axis), ddof in itertools.product(INTEGERS, (((60, 70), 1), ((60, 70), 0), ((9, 8, 70), 1)), (0, 1)):
+            a = array(dtype, shape)
+            for about, m in masks(shape):
+                self.same(a, "var,std", (about, shape, axis), axis=axis, where=m, ddof=ddof)
+                self.same(a, "norm2,sum", (about, shape, axis), axis=axis, where=m)
+                out = Tensor(numpy.full(numpy.delete(shape, axis), 7.0))
+                self.assertIs(out, cured.std(Tensor(a), axis=axis, where=Tensor(m), ddof=ddof, out=out))
+                numpy.testing.assert_array_equal(out.host(), cured.std(a, axis=axis, where=m, ddof=ddof))
+
+    def test_what_does_not_fit_in_a_later_swath(self):
+        a, m = numpy.ones((40, 200), "i8"), numpy.ones((40, 200), bool)
+        a[33] = a[37] = 2**62
+        for op in ("sum", "sumsq"):
+            self.same(a, op, axis=1, where=m)
+            with self.assertRaisesRegex(OverflowError, "output 33: "):
+                getattr(cured, op)(Tensor(a), axis=1, where=Tensor(m))
+        m[33] = m[37, 1:] = False
+        self.same(a, "sum", axis=1, where=m)
+
     def test_extrema_of_what_a_mask_leaves(self):
         for dtype in list(FLOATS) + INTEGERS:
             for n in (0, 1, 31, 3000):
