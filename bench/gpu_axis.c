@@ -61,6 +61,9 @@ static const row rows[] = {
     {"rows of 1024", CR_F16, false, CR_OP_SUMSQ, 1024, 1},  {"1024 tall", CR_F16, false, CR_OP_SUMSQ, 1024, 0},
     {"rows of 1024", CR_BF16, false, CR_OP_SUMSQ, 1024, 1}, {"1024 tall", CR_BF16, false, CR_OP_SUMSQ, 1024, 0},
     {"rows of 32", CR_BF16, false, CR_OP_SUM, 32, 1},       {"rows of 8192", CR_BF16, false, CR_OP_SUM, 8192, 1},
+    {"1024 tall", CR_F64, false, CR_OP_VAR, 1024, 0},       {"1024 wide, tall", CR_F64, false, CR_OP_VAR, 0, 1024},
+    {"rows of 1024", CR_F64, true, CR_OP_VAR, 1024, 1},     {"rows of 1024", CR_F64, false, CR_OP_NORM2, 1024, 1},
+    {"rows of 32", CR_F64, false, CR_OP_VAR, 32, 1},        {"rows of 999", CR_F64, false, CR_OP_VAR, 999, 1},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 

@@ -176,6 +176,31 @@ class Pairs(Case):
             with self.assertRaisesRegex((TypeError, ValueError, NotImplementedError), word, msg=word):
                 call()
 
+    def test_lists(self):
+        """A list of numbers beside a tensor, and lists of tensors: each door says what it takes."""
+        a = numpy.array([1.5, 2, 3], "f4")
+        s, t, on_its_gpu, here = Tensor(a), Tensor(a), "second: a tensor on the array's GPU is wanted", "second: an array in the memory of this process"
+        for op in OPS:
+            one = function(op)
+            for given in ([1.5, 2.0, 3.0], (1.5, 2.0, 3.0), range(3), [1, 2, 3], [True, False, True]):
+                for word, call in ((on_its_gpu, lambda: one(s, given)), (on_its_gpu, lambda: one(s, given, out=Tensor(numpy.zeros((), "f4")))), (here, lambda: one(given, t)),
+                                   (on_its_gpu, lambda: cured.reduce(s, op, second=given)), (on_its_gpu, lambda: cured.reduce_each([s, t], op, second=given)[1]),
+                                   (on_its_gpu, lambda: cured.partial(s, op, second=given))):
+                    with self.assertRaisesRegex((TypeError, ValueError), word, msg=(op, given)):
+                        call()
+            for word, call in (("dtype object .* the list has a Tensor, which is no bool, int, float or complex number", lambda: one(s, [t])), ("a list of arrays has no pairs|list: an array is wanted", lambda: one([s], [t])),
+                               ("the list has a Tensor, which is no bool, int, float or complex number", lambda: cured.reduce_each([s, t], op, second=[t, s])[0]), ("the list has a Tensor", lambda: one(a, [t, t])),
+                               ("second: a list of arrays takes none", lambda: cured.partial([s, t], op, second=[t, s])),
+                               ("second: a partial is finished with .* merge cured.partial", lambda: cured.reduce_parts([s, t], op, second=[t, s]))):
+                with self.assertRaisesRegex(TypeError, word, msg=op):
+                    call()
+            both = [outcome(lambda: cured.reduce_each(list_of, op, second=second)[1][op]) for list_of, second in (([a, a], a), ([s, t], t))]
+            self.assertEqual(*both)
+        with self.assertRaisesRegex(ValueError, on_its_gpu):
+            cured.vecdot(s, [1.5, 2.0, 3.0])
+        with self.assertRaisesRegex(TypeError, "weights: it lies on a GPU"):
+            cured.bincount([0, 1, 1], weights=t)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -89,6 +89,9 @@ void cr_axis_launch_make(cr_axis_launch *launch, uintptr_t address, const cr_sha
 /* The same laid over the GPU for strips (strips.cuh), where at->strips is set: one wave of blocks. */
 void cr_axis_launch_by_strips(cr_axis_launch *at, uint64_t size, uint32_t multiprocessors);
 
+/* The same laid out anew for squares of float64 (quarters.cuh), for which the scratch has room. */
+void cr_axis_launch_for_quarters(cr_axis_launch *at, uintptr_t address, uint32_t multiprocessors);
+
 /* The same for loads that run ahead (ahead.cuh), which columns that are cut among blocks have, too. False, and as it was: they do not. */
 bool cr_axis_launch_ahead(cr_axis_launch *at, uint64_t size, uint32_t multiprocessors);
 
@@ -102,6 +105,7 @@ typedef struct cr_axis_args {
     uint32_t wrap;                    /* products modulo 2^64 */
     uint64_t ddof;
     const uint64_t *counts; /* elements of each output that count, where not all n do; NULL: all do */
+    cr_mask mask;           /* what it leaves out is taken for a zero; as cr_axis_counted has it */
     uint64_t first;         /* the number of the first output, for a failure */
     cr_axis_out out[CR_AXIS_OUTS];
 } cr_axis_args;
@@ -117,11 +121,14 @@ int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *con
                     cr_axis_failure *failure, void *stream);
 
 /* Of outputs whose elements do not all count (kernels/cuda/swaths), as in cr_axis_args. What does not count is an element that changes no
- * sum and no bits. */
+ * sum and no bits; or a mask leaves it out, which cr_axis_takes_mask takes. */
 typedef struct cr_axis_counted {
     const uint64_t *counts;
     uint64_t first;
+    cr_mask mask; /* of no kind: there is none */
 } cr_axis_counted;
+/* Whether op has kernels that read axis->data beside this mask (masked.cuh). */
+bool cr_axis_takes_mask(const cr_gpu_axis *axis, cr_op op, const cr_mask *mask);
 int cr_axis_enqueue_counted(const cr_gpu_axis *axis, const cr_axis_counted *counted, uint32_t multiprocessors,
                             void *const *out, uint8_t *scratch, cr_axis_failure *failure, void *stream);
 /* How many bytes of `kept`, which has that shape, are not 0, for each output. */

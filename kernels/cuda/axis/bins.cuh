@@ -14,6 +14,7 @@ template <class PLACE> struct cr_axis_bin_in {
     typedef cr_rows<cr_f32, false> Bins;
     static constexpr int SIZE = 4, C = 1, U = 16, QUAD = 4, BLOCKS = 3, W = 6;
     static constexpr bool FIRST = false, REDO = false, STOPS = false, TOGETHER = true, AHEAD = false, APART = true;
+    static constexpr cr_axis_masking MASKING = CR_MASKING_ASKED;
     static constexpr int LOWEST = CR_F32_GRID - 1; /* bin k counts in 2^(16·k) of it */
     typedef uint32_t unit;
     typedef cr_axis_level_record<W> record;

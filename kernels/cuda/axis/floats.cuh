@@ -3,7 +3,7 @@
  * where that does not do. NaNs and infinities are counted. What no level takes makes the output hard: levels.cuh folds its tile
  * again, or square_bins.cuh the output, where elements have 64 bits.
  *
- * What a thread knows is a number of 128 bits (squares of 64-bit elements: 192) in units of its last anchor's; records with other
+ * What a thread knows is a number of 128 bits (squares: 192) in units of its last anchor's; records with other
  * units are shifted to meet. Elements of 8 and 16 bits that lie in one unit share a window, and are summed apart.
  * Thread: GPU. Owner: the kernel. */
 #ifndef CURED_KERNELS_CUDA_AXIS_FLOATS_CUH
@@ -72,7 +72,7 @@ template <> struct cr_axis_floats<CR_BF16> { typedef cr_bf16 E; };
 template <> struct cr_axis_floats<CR_F32> { typedef cr_f32 E; };
 template <> struct cr_axis_floats<CR_F64> { typedef cr_f64 E; };
 
-template <int SIZE, int KIND> static constexpr int cr_axis_float_units() { return SIZE == 8 && KIND == CR_SUM_SQUARE ? 8 : SIZE == 4 && KIND == CR_SUM_SQUARE ? 12 : 16; }
+template <int SIZE, int KIND> static constexpr int cr_axis_float_units() { return SIZE == 4 && KIND == CR_SUM_SQUARE ? 12 : 16; }
 
 template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D), KIND>(), bool RUNS_AHEAD = false, class OF = typename cr_axis_floats<D>::E>
 struct cr_axis_float {
@@ -83,7 +83,8 @@ struct cr_axis_float {
     typedef typename Anchors::word word;
     static constexpr int SIZE = E::SIZE, C = SIZE < 4 ? 4 / SIZE : 1, U = UNITS;
     static constexpr int BLOCKS = SIZE == 8 || RUNS_AHEAD || D == CR_BF16 || SIZE == 1 || (KIND == CR_SUM_SQUARE && SIZE != 4) ? 2 : 3; /* more bytes in flight are worth more than more threads */
-    static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, PAIR = SQUARE && SIZE == 8;
+    static constexpr bool SQUARE = KIND == CR_SUM_SQUARE;
+    static_assert(!SQUARE || SIZE < 8, "quarters.cuh has those");
     /* A quad is 16 bytes of a column: four elements, in each of C places side by side (two of 64 bits). GROUPS of them go to an
      * anchor before its bits go on. */
     static constexpr int QUAD = SIZE == 8 ? 2 : 4, QUADS = U / QUAD, LEVELS = Window::LEVELS, GROUPS = QUAD / Window::GROUP;
@@ -91,7 +92,7 @@ struct cr_axis_float {
     static constexpr int W = SQUARE && !HALF ? 3 : 2;
     /* Binades more above the largest of the first elements, where the window has plenty below: among many zeros the first that are none may
      * be small, and one thread whose window is too low has its whole tile folded again. */
-    static constexpr int SLACK = D == CR_BF16 ? 8 : SIZE == 4 ? (SQUARE ? 3 : 4) : SIZE == 8 && !SQUARE ? 16 : 0;
+    static constexpr int SLACK = D == CR_BF16 ? 8 : SIZE == 4 ? (SQUARE ? 3 : 4) : SIZE == 8 ? 16 : 0;
     typedef typename cr_axis_unit<SIZE>::type unit;
     typedef cr_axis_sum_record<W> record;
 
@@ -107,7 +108,6 @@ struct cr_axis_float {
     uint32_t adds;
     bool fine, hard; /* totals count the level more's units; some element fits no window */
 
-    static CR_DEVICE constexpr unsigned passes(int level) { return PAIR && level > 0 && level + 1 < LEVELS ? 2 : 1; }
     CR_DEVICE number anchor(int level) const { return Anchors::make(a + Window::SCALE - Window::STEP * level); }
     static CR_DEVICE word bits(number x) { return Anchors::bits(x); }
 
@@ -183,34 +183,19 @@ struct cr_axis_float {
         number s[TO];
 #pragma unroll
         for (int level = 0; level < TO; level++) s[level] = anchor(level);
-        if constexpr (PAIR) {
 #pragma unroll
-            for (int i = 0; i < QUAD; i++) {
-                double t[TO], u[TO];
-#pragma unroll
-                for (int level = 0; level < TO; level++) t[level] = s[level];
-                cr_chain_square<TO>(t, u, E::lane(q, i));
-#pragma unroll
-                for (int level = 0; level < TO; level++) {
-                    if (level < TO - 1) c.acc[level] += bits(t[level]);
-                    if (level > 0) c.acc[level] += bits(u[level]);
-                }
+        for (int i = 0; i < QUAD; i++) {
+            if constexpr (SQUARE) { /* a square has 48 bits at most, so that the first level's product need not be rounded */
+                const number x = E::lane(q, i * C + e), next = Anchors::fused(x, x, s[FROM]);
+                if constexpr (TO > FROM + 1) cr_chain<FROM + 1, TO>(s, Anchors::fused(x, x, -Anchors::minus(next, s[FROM])));
+                s[FROM] = next;
+            } else {
+                cr_chain<0, TO>(s, E::scaled(q, i * C + e));
             }
-        } else {
-#pragma unroll
-            for (int i = 0; i < QUAD; i++) {
-                if constexpr (SQUARE) { /* a square has 48 bits at most, so that the first level's product need not be rounded */
-                    const number x = E::lane(q, i * C + e), next = Anchors::fused(x, x, s[FROM]);
-                    if constexpr (TO > FROM + 1) cr_chain<FROM + 1, TO>(s, Anchors::fused(x, x, -Anchors::minus(next, s[FROM])));
-                    s[FROM] = next;
-                } else {
-                    cr_chain<0, TO>(s, E::scaled(q, i * C + e));
-                }
-            }
-#pragma unroll
-            for (int level = 0; level < LEVELS; level++) c.acc[level] += bits(s[level]);
-            if (EXTRA) c.low += (typename Anchors::signed_word)(bits(s[TO - 1]) - bits(anchor(LEVELS)));
         }
+#pragma unroll
+        for (int level = 0; level < LEVELS; level++) c.acc[level] += bits(s[level]);
+        if (EXTRA) c.low += (typename Anchors::signed_word)(bits(s[TO - 1]) - bits(anchor(LEVELS)));
     }
     template <int EXTRA, int FROM = 0> CR_DEVICE void add_quad(const uint4 &q) {
 #pragma unroll
@@ -220,7 +205,7 @@ struct cr_axis_float {
 #pragma unroll
         for (int e = 0; e < C; e++) {
 #pragma unroll
-            for (int level = 0; level < LEVELS; level++) col[e].acc[level] += bits(anchor(level)) * (passes(level) * GROUPS);
+            for (int level = 0; level < LEVELS; level++) col[e].acc[level] += bits(anchor(level)) * GROUPS;
         }
     }
 
@@ -276,7 +261,7 @@ struct cr_axis_float {
             cr_words<W> value;
 #pragma unroll
             for (int level = 0; level < LEVELS; level++) {
-                const long long part = (typename Anchors::signed_word)(c.acc[level] - bits(anchor(level)) * (adds * passes(level)));
+                const long long part = (typename Anchors::signed_word)(c.acc[level] - bits(anchor(level)) * adds);
                 c.acc[level] = 0;
                 if (level == 0) {
                     value.set(part);
@@ -353,7 +338,7 @@ struct cr_axis_float {
         for (int i = 0; i < U; i += QUAD) {
             unit v[QUAD];
             if (i < left) {
-                cr_axis_load<cr_axis_float, QUAD>(v, args.at, p, stride, left - i);
+                cr_axis_load<cr_axis_float, QUAD, CR_MASKING_ASKED>(v, args, p, stride, left - i);
 #pragma unroll
                 for (int k = 0; k < QUAD; k++) v[k] = plain(args, v[k]);
                 careful(quad(v, 0));

@@ -26,6 +26,7 @@ template <int OUTPUTS> struct cr_axis_lanes {
     };
 
     Table &table; /* of the warp */
+    const cr_axis_args &args;
     uint32_t *const mine;
     const uint8_t *next; /* what this lane loads next; `left` such, `step` bytes apart */
     uint64_t step;
@@ -39,7 +40,7 @@ template <int OUTPUTS> struct cr_axis_lanes {
     /* Where the digits of this lane lie: those of an output are neighbours. */
     CR_DEVICE static uint32_t place() { return lane() % OUTPUTS * EACH + lane() / OUTPUTS; }
     CR_DEVICE static int first() { return (int)(lane() / OUTPUTS) * OWN; }
-    CR_DEVICE explicit cr_axis_lanes(Table &of) : table(of), mine(&of.digit[0][place()]) {}
+    CR_DEVICE cr_axis_lanes(Table &of, const cr_axis_args &asked) : table(of), args(asked), mine(&of.digit[0][place()]) {}
 
     /* Of an element its three digits, in [0, 2^26) but for the highest, which has the sign. Sums with anchors round down to multiples of
      * their units, so an anchor's last bits are a digit; what is left below them is denormal, and its own bits are one. */
@@ -73,7 +74,7 @@ template <int OUTPUTS> struct cr_axis_lanes {
 #pragma unroll
         for (int i = 0; i < TOGETHER; i++) put(bits[i]);
     }
-    /* No branch stands between the loads, and nothing waits for one of them. */
+    /* No branch stands between the loads, and nothing waits for one of them. ODD: elements lie anywhere, or under a mask. */
     template <bool ODD> CR_DEVICE void load(uint64_t (&bits)[TOGETHER]) {
         if (!ODD && left >= (uint32_t)TOGETHER) {
 #pragma unroll
@@ -84,7 +85,7 @@ template <int OUTPUTS> struct cr_axis_lanes {
 #pragma unroll
         for (uint32_t i = 0; i < (uint32_t)TOGETHER; i++, next += step) {
             bits[i] = 0;
-            if (i < left) bits[i] = ODD ? cr_load_one<8>(next) : *reinterpret_cast<const uint64_t *>(next);
+            if (i < left && (!ODD || cr_axis_counts<8>(args, next))) bits[i] = ODD ? cr_load_one<8>(next) : *reinterpret_cast<const uint64_t *>(next);
         }
         left -= min(left, (uint32_t)TOGETHER);
     }
@@ -267,7 +268,7 @@ template <int OUTPUTS> CR_DEVICE void cr_axis_lanes_run(const cr_axis_args &args
     const uint64_t pieces = (args.at.n + CR_LANES_LINES - 1) / CR_LANES_LINES;
     const uint32_t splits = hard == 0 ? 1 : (uint32_t)max((uint64_t)1, min(pieces, (uint64_t)(warps / hard)));
     const uint64_t lines = (args.at.n + splits - 1) / splits, items = (uint64_t)hard * splits;
-    lanes sums(reinterpret_cast<typename lanes::Table *>(room)[threadIdx.x / CR_WARP]);
+    lanes sums(reinterpret_cast<typename lanes::Table *>(room)[threadIdx.x / CR_WARP], args);
     sums.step = args.at.inner * 8 * EACH;
     sums.mask = args.family == CR_FAM_SUMABS ? INT32_MAX : UINT32_MAX;
     for (;;) { /* as warps come */
@@ -282,7 +283,7 @@ template <int OUTPUTS> CR_DEVICE void cr_axis_lanes_run(const cr_axis_args &args
         sums.next = args.data + (output / inner * args.at.n * inner + output % inner + low * inner) * 8;
         sums.left = low < to ? (uint32_t)((to - low - 1) / EACH + 1) : 0;
         const uint32_t most = (uint32_t)((lines + EACH - 1) / EACH);
-        if (args.at.odd) sums.template fold<true>(most);
+        if (args.at.odd || args.mask.kind != CR_MASK_NONE) sums.template fold<true>(most);
         else sums.template fold<false>(most);
         if (splits > 1) valid = sums.meet_others(&head->states[position], splits, valid);
         sums.answer(args, output, valid);

@@ -34,6 +34,9 @@ enum kind {
     narrow_sum_ahead,
     narrow_strips,
     narrow_sumsq,
+    masked_sum, /* beside a mask: masked.cuh */
+    masked_sumsq,
+    masked_moments,
     none, /* no row is */
     KINDS
 };
@@ -107,6 +110,22 @@ static bool has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
     return false;
 }
 
+/* Where there is a mask, the kernel that reads it. */
+static enum kind masked_of(enum kind kind, const cr_mask *mask) {
+    if (mask->kind == CR_MASK_NONE) return kind;
+    return kind == sum ? masked_sum : kind == sumsq ? masked_sumsq : kind == moments ? masked_moments : none;
+}
+
+bool cr_axis_takes_mask(const cr_gpu_axis *axis, cr_op op, const cr_mask *mask) {
+    const uint32_t families = cr_axis_families(op, axis->dtype);
+    if (mask->kind != CR_MASK_BYTES || (uintptr_t)(mask->data + mask->first) % CR_GPU_VECTOR != 0 ||
+        (uintptr_t)axis->data % cr_dtype_size(axis->dtype) != 0)
+        return false;
+    for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1)
+        if (families & family && kernels[masked_of(kind_of(family), mask)][axis->dtype] == NULL) return false;
+    return has(op, axis->dtype, &axis->finish);
+}
+
 bool cr_axis_is_variance(const cr_gpu_axis *axis) {
     bool any = false;
     for (uint32_t k = 0; k < axis->op_count; k++) any |= cr_op_term(axis->ops[k]) == CR_TERM_SPREAD;
@@ -146,24 +165,34 @@ static cr_axis_launcher by_strips(cr_axis_launch *at, enum kind kind, cr_dtype d
     return found;
 }
 
+/* A family's first kernel; own is laid out for it. *alone: nothing follows it. */
+static cr_axis_launcher first_of(cr_axis_args *own, enum kind kind, cr_dtype dtype, uint32_t multiprocessors,
+                                 bool *alone) {
+    cr_axis_launcher first = NULL;
+    *alone = false;
+    if (kind == sumsq && dtype == CR_F64) cr_axis_launch_for_quarters(&own->at, (uintptr_t)own->data, multiprocessors);
+    if (own->mask.kind != CR_MASK_NONE) return kernels[masked_of(kind, &own->mask)][dtype];
+    if (kind == sum) first = by_strips(&own->at, strips, dtype, multiprocessors);
+    *alone = first != NULL && own->at.tiles <= own->at.blocks && kernels[strips_alone][dtype] != NULL &&
+             cr_fast_on(CR_FAST_GPU_ALONE);
+    if (*alone) return kernels[strips_alone][dtype];
+    if (kind == sumsq) first = by_strips(&own->at, moment_strips, dtype, multiprocessors);
+    if (first == NULL && kind == sum && kernels[sum_ahead][dtype] != NULL &&
+        cr_axis_launch_ahead(&own->at, cr_dtype_size(dtype), multiprocessors))
+        first = kernels[narrow_of(sum_ahead, dtype)][dtype];
+    return first != NULL ? first : kernels[narrow_of(kind, dtype)][dtype];
+}
+
 static int enqueue_family(const cr_axis_args *args, cr_dtype dtype, uint32_t multiprocessors, void *stream) {
     const enum kind kind = kind_of(args->family);
     const cr_axis_launcher again = kind == sum     ? kernels[sum_again][dtype]
                                    : kind == sumsq ? kernels[sumsq_again][dtype]
                                                    : NULL;
     cr_axis_args own = *args;
-    cr_axis_launcher first = NULL;
-    if (kind == sum) first = by_strips(&own.at, strips, dtype, multiprocessors);
-    if (first != NULL && own.at.tiles <= own.at.blocks && kernels[strips_alone][dtype] != NULL &&
-        cr_fast_on(CR_FAST_GPU_ALONE))
-        return kernels[strips_alone][dtype](&own, stream);
-    if (kind == sumsq) first = by_strips(&own.at, moment_strips, dtype, multiprocessors);
-    if (first == NULL && kind == sum && kernels[sum_ahead][dtype] != NULL &&
-        cr_axis_launch_ahead(&own.at, cr_dtype_size(dtype), multiprocessors))
-        first = kernels[narrow_of(sum_ahead, dtype)][dtype];
-    if (first == NULL) first = kernels[narrow_of(kind, dtype)][dtype];
+    bool alone = false;
+    const cr_axis_launcher first = first_of(&own, kind, dtype, multiprocessors, &alone);
     int failure = first(&own, stream);
-    if (failure == 0 && again != NULL) failure = again(&own, stream);
+    if (failure == 0 && again != NULL && !alone) failure = again(&own, stream);
     return failure;
 }
 
@@ -172,15 +201,18 @@ static void ask(cr_axis_args *args, const cr_gpu_axis *axis, uint32_t k, void *t
 }
 
 /* Sums and sums of squares in one pass, where a variance needs both. What that cannot take is on one list for both kinds' second
- * launches. *did: whether there is a kernel for it, and room for the ops. */
+ * launches; that of squares of float64 sums again what a variance needs. *did: whether there is a kernel for it, and room for the ops. */
 static int enqueue_moments(const cr_axis_args *args, const cr_gpu_axis *axis, uint32_t multiprocessors,
                            void *const *out, void *stream, bool *did) {
     cr_axis_args both = *args;
-    *did = cr_fast_on(CR_FAST_GPU_MOMENTS) && kernels[moments][axis->dtype] != NULL && axis->op_count <= CR_AXIS_OUTS &&
-           cr_axis_is_variance(axis);
+    const bool wide = cr_dtype_size(axis->dtype) == 8;
+    *did = cr_fast_on(CR_FAST_GPU_MOMENTS) && kernels[masked_of(moments, &args->mask)][axis->dtype] != NULL &&
+           axis->op_count <= CR_AXIS_OUTS && cr_axis_is_variance(axis);
     if (!*did) return 0;
-    cr_axis_launcher first = by_strips(&both.at, moment_strips, axis->dtype, multiprocessors);
-    if (first == NULL) first = kernels[moments][axis->dtype];
+    cr_axis_launcher first = NULL;
+    if (args->mask.kind == CR_MASK_NONE) first = by_strips(&both.at, moment_strips, axis->dtype, multiprocessors);
+    if (first == NULL) first = kernels[masked_of(moments, &args->mask)][axis->dtype];
+    if (wide) cr_axis_launch_for_quarters(&both.at, (uintptr_t)args->data, multiprocessors);
     cr_axis_args sums = both, squares = both;
     both.family = sums.family = CR_FAM_SUM;
     squares.family = CR_FAM_SUMSQ;
@@ -188,11 +220,11 @@ static int enqueue_moments(const cr_axis_args *args, const cr_gpu_axis *axis, ui
     for (uint32_t k = 0; k < axis->op_count; k++) {
         const uint32_t families = cr_axis_families(axis->ops[k], axis->dtype);
         if (families & (CR_FAM_SUM | CR_FAM_SUMSQ)) ask(&both, axis, k, out[k]);
-        if (families & CR_FAM_SUM) ask(&sums, axis, k, out[k]);
+        if (families & CR_FAM_SUM && !(wide && families & CR_FAM_SUMSQ)) ask(&sums, axis, k, out[k]);
         if (families & CR_FAM_SUMSQ) ask(&squares, axis, k, out[k]);
     }
     int failure = first(&both, stream);
-    if (failure == 0) failure = kernels[sum_again][axis->dtype](&sums, stream);
+    if (failure == 0 && sums.out_count != 0) failure = kernels[sum_again][axis->dtype](&sums, stream);
     return failure != 0 ? failure : kernels[sumsq_again][axis->dtype](&squares, stream);
 }
 
@@ -206,7 +238,7 @@ static int enqueue_digests(const cr_gpu_axis *axis, uint32_t multiprocessors, vo
 
 int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *const *out, uint8_t *scratch,
                     cr_axis_failure *failed, void *stream) {
-    const cr_axis_counted all = {NULL, 0};
+    const cr_axis_counted all = {.counts = NULL};
     return cr_axis_enqueue_counted(axis, &all, multiprocessors, out, scratch, failed, stream);
 }
 
@@ -232,6 +264,7 @@ int cr_axis_enqueue_counted(const cr_gpu_axis *axis, const cr_axis_counted *coun
     args.ddof = axis->finish.ddof;
     args.counts = counted->counts;
     args.first = counted->first;
+    args.mask = counted->mask;
     bool did = false;
     int failure = enqueue_digests(axis, multiprocessors, out, stream);
     if (failure == 0) failure = enqueue_moments(&args, axis, multiprocessors, out, stream, &did);

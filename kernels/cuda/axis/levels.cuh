@@ -55,6 +55,7 @@ CR_DEVICE bool cr_axis_level_finish(const cr_axis_args &args, const cr_axis_leve
 template <cr_dtype D, int KIND> struct cr_axis_level {
     static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = 8, QUAD = 4, BLOCKS = C == 1 ? 2 : 1, STEP = CR_ANCHOR_STEP - 2; /* of four elements */
     static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, FIRST = false, REDO = false, STOPS = false, TOGETHER = true, AHEAD = false, APART = SIZE == 4 && !SQUARE;
+    static constexpr cr_axis_masking MASKING = CR_MASKING_ASKED;
     static constexpr int GRID = SQUARE ? CR_F32_SQUARE_GRID : CR_F32_GRID, TOP = (SQUARE ? CR_F32_SQUARE_MOST : CR_F32_MOST) + 2;
     static constexpr int LEVELS = (TOP - GRID + STEP - 1) / STEP + 1, LOWEST = TOP - STEP * (LEVELS - 1), W = SQUARE ? 11 : 6;
     static constexpr uint32_t ADDS = 4094;

@@ -4,7 +4,7 @@
 #ifndef CURED_KERNELS_CUDA_AXIS_POSITION_CUH
 #define CURED_KERNELS_CUDA_AXIS_POSITION_CUH
 
-#include "kernels/cuda/axis/axis.h"
+#include "kernels/cuda/axis/masked.cuh"
 #include "kernels/cuda/thread/simt.cuh"
 
 template <int SIZE> struct cr_axis_unit {
@@ -89,10 +89,10 @@ template <class A, int U> CR_DEVICE void cr_axis_vectors(typename cr_axis_unit<A
     }
 }
 
-/* U units from p on. */
+/* U units from p on, whatever a mask says of them. */
 template <class A, int U>
-CR_DEVICE void cr_axis_load(typename cr_axis_unit<A::SIZE>::type (&v)[U], const cr_axis_launch &at, const uint8_t *p,
-                            uint64_t stride, int left) {
+CR_DEVICE void cr_axis_load_all(typename cr_axis_unit<A::SIZE>::type (&v)[U], const cr_axis_launch &at, const uint8_t *p,
+                                uint64_t stride, int left) {
     typedef typename cr_axis_unit<A::SIZE>::type unit;
     if (at.vector > 1) {
         cr_axis_vectors<A, U>(v, p, stride, left);
@@ -116,6 +116,15 @@ CR_DEVICE void cr_axis_load(typename cr_axis_unit<A::SIZE>::type (&v)[U], const 
             v[i] = (unit)cr_load_one<A::SIZE>(p);
         }
     }
+}
+
+/* U units from p on; zeros for what a mask leaves out. */
+template <class A, int U, cr_axis_masking MASKING = cr_axis_masking_of<A>::value>
+CR_DEVICE void cr_axis_load(typename cr_axis_unit<A::SIZE>::type (&v)[U], const cr_axis_args &args, const uint8_t *p,
+                            uint64_t stride, int left) {
+    cr_axis_load_all<A, U>(v, args.at, p, stride, left);
+    if (MASKING == CR_MASKING_ALWAYS || (MASKING == CR_MASKING_ASKED && args.mask.kind != CR_MASK_NONE))
+        cr_axis_hide<A>(v, args, p, stride, left);
 }
 
 #endif

@@ -47,7 +47,8 @@ static uint32_t power(uint64_t x, uint32_t most) {
 
 /* Threads of a row: few, but neighbours, for short ones; a warp, and where there are few rows up to a block, for long ones. Rows
  * of a team in turn where there are many: the last step, which is one thread's of each row, is then that of many at once. */
-static void rows(cr_axis_launch *at, uint64_t lines, uint64_t threads, bool answers, bool moments) {
+static void rows(cr_axis_launch *at, uint64_t lines, uint64_t threads, uint32_t multiprocessors, bool answers,
+                 bool moments) {
     const uint32_t neighbours = SEGMENT / at->vector, waves = answers ? WAVES_OF_ANSWERS : WAVES;
     uint32_t m = power(lines / (moments ? UNITS_EACH_MOMENTS : UNITS_EACH), 32),
              least = lines <= UNITS_ALONE ? 1 : power(lines / at->vector, neighbours);
@@ -57,7 +58,7 @@ static void rows(cr_axis_launch *at, uint64_t lines, uint64_t threads, bool answ
     at->p_tile = 1;
     at->m = m;
     if (m <= 32 && lines <= CR_AXIS_STRIP_LINES && cr_fast_on(CR_FAST_GPU_ROUNDS))
-        at->rounds = power(at->outer / (threads / RESIDENT * waves * FLOAT_BLOCKS_PER_SM * (CR_GPU_THREADS / m)), m);
+        at->rounds = power(at->outer / (multiprocessors * waves * FLOAT_BLOCKS_PER_SM * (CR_GPU_THREADS / m)), m);
 }
 
 /* enough: columns that are left whole. */
@@ -156,8 +157,9 @@ bool cr_axis_launch_ahead(cr_axis_launch *at, uint64_t size, uint32_t multiproce
     return true;
 }
 
-void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *shape, cr_dtype dtype, bool slots,
-                         uint32_t multiprocessors) {
+/* resident: threads on a multiprocessor. */
+static void make(cr_axis_launch *at, uintptr_t address, const cr_shape *shape, cr_dtype dtype, bool slots,
+                 uint32_t multiprocessors, uint32_t resident) {
     const uint64_t size = cr_dtype_size(dtype);
     const bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT, wide = floats && size == 8;
     if (multiprocessors == 0) multiprocessors = 1;
@@ -173,13 +175,13 @@ void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *
     if (at->rows && !at->odd && address % CR_GPU_VECTOR == 0 && shape->n * size % CR_GPU_VECTOR == 0 &&
         (at->wide || size >= 4) && cr_fast_on(CR_FAST_GPU_VECTORS))
         at->vector = CR_GPU_VECTOR / at->unit;
-    uint64_t threads = (uint64_t)multiprocessors * RESIDENT, lines = shape->n;
+    uint64_t threads = (uint64_t)multiprocessors * resident, lines = shape->n;
     if (at->rows) {
         if (at->wide)
             lines = divide_up(shape->n * size, 4) + (at->vector == 1); /* where a row does not begin with a unit */
-        rows(at, lines, threads, slots, slots && dtype == CR_F32);
+        rows(at, lines, threads, multiprocessors, slots, slots && floats && size >= 4);
     } else {
-        columns(at, lines, threads, threads / (wide ? 4 : 2));
+        columns(at, lines, threads, (uint64_t)multiprocessors * RESIDENT / (wide ? 4 : 2));
     }
     const bool aligned = !at->odd && address % CR_GPU_VECTOR == 0 && at->line % CR_GPU_VECTOR == 0;
     at->together = !at->rows && at->p_tile >= 32 && aligned && (size >= 4 || at->wide);
@@ -211,4 +213,20 @@ void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *
     }
     at->slots = (at->scratch_bytes + 63) / 64 * 64;
     if (slots) at->scratch_bytes = at->slots + outputs * CR_AXIS_SLOT;
+}
+
+/* Its threads are few, and what each costs at its end is much. It has no slots. */
+void cr_axis_launch_for_quarters(cr_axis_launch *at, uintptr_t address, uint32_t multiprocessors) {
+    const cr_shape shape = {at->outer, at->n, at->inner};
+    make(at, address, &shape, CR_F64, true, multiprocessors, WIDE_BLOCKS_PER_SM * CR_GPU_THREADS);
+    at->scratch_bytes = at->slots;
+}
+
+void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *shape, cr_dtype dtype, bool slots,
+                         uint32_t multiprocessors) {
+    make(at, address, shape, dtype, slots, multiprocessors, RESIDENT);
+    if (dtype != CR_F64) return;
+    cr_axis_launch quarters = *at;
+    cr_axis_launch_for_quarters(&quarters, address, multiprocessors);
+    if (quarters.scratch_bytes > at->scratch_bytes) at->scratch_bytes = quarters.scratch_bytes;
 }

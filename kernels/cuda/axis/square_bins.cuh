@@ -40,8 +40,9 @@ template <int KIND> struct cr_axis_hard_sum {
     }
     /* No branch stands between the loads, and nothing waits for one of them. */
     CR_DEVICE void load(uint64_t (&bits)[TOGETHER], const uint8_t *p, uint64_t stride, uint64_t line, uint64_t high) const {
-        if (args.at.odd) {
-            for (int i = 0; i < TOGETHER; i++, line += CR_WARP) bits[i] = line < high ? cr_load_one<SIZE>(p + line * stride) : 0;
+        if (args.at.odd || args.mask.kind != CR_MASK_NONE) {
+            for (int i = 0; i < TOGETHER; i++, line += CR_WARP)
+                bits[i] = line < high && cr_axis_counts<SIZE>(args, p + line * stride) ? cr_load_one<SIZE>(p + line * stride) : 0;
             return;
         }
         p += line * stride;

@@ -62,7 +62,9 @@ template <int W> CR_DEVICE bool cr_words_quick(cr_words<W> &r, uint32_t first, u
 template <class A>
 CR_DEVICE void cr_axis_edge(A &acc, const cr_axis_args &args, const uint8_t *p, uint32_t from, uint32_t to, uint32_t j) {
 #pragma unroll 1
-    for (uint32_t e = from; e < to; e++) acc.one(args, e, cr_load_one<A::SIZE>(p + e * A::SIZE), j);
+    for (uint32_t e = from; e < to; e++) {
+        if (cr_axis_counts<A::SIZE>(args, p + e * A::SIZE)) acc.one(args, e, cr_load_one<A::SIZE>(p + e * A::SIZE), j);
+    }
 }
 
 template <class A> using cr_axis_feed = cr_axis_ahead<A, typename cr_axis_unit<A::SIZE>::type, A::AHEAD>;
@@ -77,7 +79,7 @@ template <class A> CR_DEVICE void cr_axis_run(A &acc, const cr_axis_args &args, 
     int j = edges && spot.head != 0;
     const uint8_t *p = spot.from + j * spot.stride;
     const uint64_t step = spot.stride * (uint32_t)A::U >> (args.at.vector == 1 ? 0 : sizeof v[0] == 8 ? 1 : 2);
-    cr_axis_load<A, A::U>(v, args.at, p, spot.stride, end - j);
+    cr_axis_load<A, A::U>(v, args, p, spot.stride, end - j);
     acc.begin(args, v);
     if (edges && spot.head != 0)
         cr_axis_edge(acc, args, spot.from, spot.head, spot.count == 1 && spot.tail != 0 ? spot.tail : A::C, 0);
@@ -88,7 +90,7 @@ template <class A> CR_DEVICE void cr_axis_run(A &acc, const cr_axis_args &args, 
         acc.tile(args, v, (uint32_t)j, end - j, p, spot.stride);
         j += A::U;
         p += step;
-        if (j < end) cr_axis_load<A, A::U>(v, args.at, p, spot.stride, end - j);
+        if (j < end) cr_axis_load<A, A::U>(v, args, p, spot.stride, end - j);
     }
     if (edges && spot.tail != 0 && !(spot.head != 0 && spot.count == 1))
         cr_axis_edge(acc, args, spot.from + end * spot.stride, 0, spot.tail, (uint32_t)end);
@@ -104,7 +106,7 @@ CR_DEVICE void cr_axis_run_ahead(A &acc, const cr_axis_args &args, const cr_axis
     const uint8_t *p = spot.from + j * spot.stride;
     const uint64_t step = spot.stride * (uint32_t)A::U >> (args.at.vector == 1 ? 0 : sizeof v[0] == 8 ? 1 : 2);
     if (feed.on && j < all) feed.get(v, end - j);
-    else cr_axis_load<A, A::U>(v, args.at, p, spot.stride, end - j);
+    else cr_axis_load<A, A::U>(v, args, p, spot.stride, end - j);
     acc.begin(args, v);
     if (edges && spot.head != 0)
         cr_axis_edge(acc, args, spot.from, spot.head, spot.count == 1 && spot.tail != 0 ? spot.tail : A::C, 0);
@@ -119,7 +121,7 @@ CR_DEVICE void cr_axis_run_ahead(A &acc, const cr_axis_args &args, const cr_axis
         }
         if (j >= all) break;
         if (feed.on) feed.get(v, end - j);
-        else cr_axis_load<A, A::U>(v, args.at, p, spot.stride, end - j);
+        else cr_axis_load<A, A::U>(v, args, p, spot.stride, end - j);
     }
     if (edges && spot.tail != 0 && !(spot.head != 0 && spot.count == 1))
         cr_axis_edge(acc, args, spot.from + end * spot.stride, 0, spot.tail, (uint32_t)end);

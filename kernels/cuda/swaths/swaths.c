@@ -52,11 +52,6 @@ static uint64_t fill_of(cr_term term) {
 
 /* ---- What is taken ---- */
 
-/* Whether an answer depends on how many elements count. */
-static bool needs_count(cr_op op) {
-    return cr_op_divisor(op) != CR_DIVISOR_ONE || cr_op_closing(op) == CR_CLOSING_COUNTS;
-}
-
 static bool has_swaths(const cr_gpu_keys *k) {
     return k->mask.kind != CR_MASK_NONE && k->keys.dtype == CR_DTYPE_NONE && k->offsets.dtype == CR_DTYPE_NONE &&
            swath_of(k).width != 0 && cr_shape_answers(&k->by) <= UINT32_MAX;
@@ -100,7 +95,7 @@ bool cr_swaths_pays(const cr_gpu_keys *k, cr_op op) {
     const uint64_t size = size_of(k);
     const bool is_float = cr_dtype_kind(k->axis.dtype) == CR_KIND_FLOAT;
     if (!cr_fast_on(CR_FAST_GPU_SWATHS) || k->axis.shape.n < CR_SWATHS_LEAST / size) return false;
-    return size < 4 || (swath_of(k).width == k->by.inner && (!needs_count(op) || (size == 4 && is_float)));
+    return size < 4 || (swath_of(k).width == k->by.inner && (!cr_masked_needs_count(op) || (size == 4 && is_float)));
 }
 
 /* ---- The state ---- */
@@ -189,7 +184,7 @@ static int put(asked *a, uint64_t outer, uint64_t blocks, uint64_t inner, uint64
     const uint64_t first = outer * a->keys->by.inner + inner;
     uint64_t *counts = (uint64_t *)(void *)(a->state + a->at.counts);
     uint8_t *scratch = a->state + a->at.scratch;
-    const cr_axis_counted counted = {a->counted ? counts : NULL, (uint32_t)first};
+    const cr_axis_counted counted = {.counts = a->counted ? counts : NULL, .first = (uint32_t)first};
     cr_gpu_axis axis = a->axis;
     void *out[CR_GPU_AXIS_OPS];
     axis.data = a->state;
@@ -216,7 +211,7 @@ static uint64_t ask(asked *a, uint32_t i, uint64_t done, void *const *out) {
     for (uint32_t j = i; j < all->op_count; j++) {
         if ((done >> j & 1) != 0 || fill_of(cr_op_term(all->ops[j])) != a->fill) continue;
         these |= (uint64_t)1 << j;
-        a->counted |= needs_count(all->ops[j]);
+        a->counted |= cr_masked_needs_count(all->ops[j]);
         a->to[a->axis.op_count] = out[j];
         a->ops[a->axis.op_count++] = all->ops[j];
     }

@@ -25,6 +25,19 @@ uint64_t cr_ways_state(const cr_gpu_keys *keys, uint32_t multiprocessors);
 int cr_ways_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
                     unsigned long long *wrong, void *stream);
 
+/* ---- By kernels that read the mask beside the array (masked.c) ---- */
+
+/* Whether an answer of op depends on how many elements count. */
+bool cr_masked_needs_count(cr_op op);
+/* Whether an array under a mask along an axis has such kernels for op, and is large enough for them. */
+bool cr_masked_takes(const cr_gpu_keys *keys, cr_op op);
+uint64_t cr_masked_state(const cr_gpu_keys *keys, uint32_t multiprocessors);
+/* As cr_swaths_enqueue. */
+int cr_masked_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
+                      unsigned long long *wrong, void *stream);
+/* Of the most that a scratch is made for, by which is decided. */
+enum { CR_MASKED_PROCESSORS = CR_AXIS_STATES / 32 };
+
 /* ---- By swaths alone (swaths.c) ---- */
 
 /* Whether an array under a mask along an axis (without keys and offsets) has swaths, and kernels for op. */

@@ -13,8 +13,10 @@ typedef struct way {
     uint32_t at[CR_GPU_AXIS_OPS]; /* their numbers among all */
 } way;
 
+enum { MASKED, SWATHS, CELLS, WAYS };
+
 typedef struct ways {
-    way swaths, cells;
+    way way[WAYS];
 } ways;
 
 static bool cells_take(const cr_gpu_keys *k, cr_op op) {
@@ -25,16 +27,21 @@ static bool cells_take(const cr_gpu_keys *k, cr_op op) {
     return cr_keys_gpu_takes(&one, &ignored) == CR_OK;
 }
 
+static way *way_of(const cr_gpu_keys *k, cr_op op, ways *w) {
+    if (cr_masked_takes(k, op)) return &w->way[MASKED];
+    return &w->way[cr_swaths_takes(k, op) && (cr_swaths_pays(k, op) || !cells_take(k, op)) ? SWATHS : CELLS];
+}
+
 static void part(const cr_gpu_keys *k, ways *w) {
-    w->swaths.keys = w->cells.keys = *k;
-    w->swaths.keys.axis.op_count = w->cells.keys.axis.op_count = 0;
-    w->swaths.keys.axis.ops = w->swaths.ops;
-    w->cells.keys.axis.ops = w->cells.ops;
+    for (uint32_t i = 0; i < WAYS; i++) {
+        w->way[i].keys = *k;
+        w->way[i].keys.axis.op_count = 0;
+        w->way[i].keys.axis.ops = w->way[i].ops;
+    }
     for (uint32_t i = 0; i < k->axis.op_count; i++) {
-        const cr_op op = k->axis.ops[i];
-        way *to = cr_swaths_takes(k, op) && (cr_swaths_pays(k, op) || !cells_take(k, op)) ? &w->swaths : &w->cells;
+        way *to = way_of(k, k->axis.ops[i], w);
         to->at[to->keys.axis.op_count] = i;
-        to->ops[to->keys.axis.op_count++] = op;
+        to->ops[to->keys.axis.op_count++] = k->axis.ops[i];
     }
 }
 
@@ -43,32 +50,38 @@ static bool has_ops(const way *w) { return w->keys.axis.op_count != 0; }
 cr_status cr_ways_check(const cr_gpu_keys *keys, cr_error *error) {
     ways w;
     part(keys, &w);
-    return has_ops(&w.cells) ? cr_keys_gpu_takes(&w.cells.keys, error) : CR_OK;
+    return has_ops(&w.way[CELLS]) ? cr_keys_gpu_takes(&w.way[CELLS].keys, error) : CR_OK;
 }
 
 uint64_t cr_ways_state(const cr_gpu_keys *keys, uint32_t multiprocessors) {
     const uint64_t word = sizeof(unsigned long long);
-    uint64_t cells = 0, swaths = 0;
+    uint64_t bytes[WAYS] = {0}, most = 0;
     ways w;
     part(keys, &w);
-    if (has_ops(&w.cells)) cells = cr_keys_gpu_state(&w.cells.keys);
-    if (has_ops(&w.swaths)) swaths = cr_swaths_state(&w.swaths.keys, multiprocessors);
-    return ((cells > swaths ? cells : swaths) + word - 1) / word * word;
+    if (has_ops(&w.way[MASKED])) bytes[MASKED] = cr_masked_state(&w.way[MASKED].keys, multiprocessors);
+    if (has_ops(&w.way[SWATHS])) bytes[SWATHS] = cr_swaths_state(&w.way[SWATHS].keys, multiprocessors);
+    if (has_ops(&w.way[CELLS])) bytes[CELLS] = cr_keys_gpu_state(&w.way[CELLS].keys);
+    for (uint32_t i = 0; i < WAYS; i++) most = bytes[i] > most ? bytes[i] : most;
+    return (most + word - 1) / word * word;
+}
+
+/* The ops of one way, whose answers go where out says. */
+static int put(const way *w, uint32_t number, uint32_t multiprocessors, void *const *out, uint8_t *state,
+               unsigned long long *wrong, void *stream) {
+    void *to[CR_GPU_AXIS_OPS];
+    for (uint32_t i = 0; i < w->keys.axis.op_count; i++) to[i] = out[w->at[i]];
+    if (number == CELLS) return cr_keys_gpu_enqueue(&w->keys, multiprocessors, to, state, wrong, stream);
+    return number == MASKED ? cr_masked_enqueue(&w->keys, multiprocessors, to, state, wrong, stream)
+                            : cr_swaths_enqueue(&w->keys, multiprocessors, to, state, wrong, stream);
 }
 
 int cr_ways_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
                     unsigned long long *wrong, void *stream) {
-    void *to[CR_GPU_AXIS_OPS];
     ways w;
     int failure = 0;
     part(keys, &w);
-    for (uint32_t i = 0; i < w.cells.keys.axis.op_count; i++) to[i] = out[w.cells.at[i]];
-    if (has_ops(&w.cells))
-        failure = cr_keys_gpu_enqueue(&w.cells.keys, multiprocessors, to, state, wrong, stream);
-    else
-        failure = (int)cudaMemsetAsync(wrong, 0, sizeof *wrong, stream);
-    for (uint32_t i = 0; i < w.swaths.keys.axis.op_count; i++) to[i] = out[w.swaths.at[i]];
-    if (failure == 0 && has_ops(&w.swaths))
-        failure = cr_swaths_enqueue(&w.swaths.keys, multiprocessors, to, state, wrong, stream);
+    if (!has_ops(&w.way[CELLS])) failure = (int)cudaMemsetAsync(wrong, 0, sizeof *wrong, stream);
+    for (uint32_t i = WAYS; i-- > 0 && failure == 0;) /* cells first, which begin with what is wrong */
+        if (has_ops(&w.way[i])) failure = put(&w.way[i], i, multiprocessors, out, state, wrong, stream);
     return failure;
 }
