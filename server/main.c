@@ -367,6 +367,7 @@ static void stop(daemon_state *d) {
     close_windows(d);
     cr_arrivals_close(&d->arrivals);
     cr_loop_close_doors(&d->loop);
+    cr_stats_log_left_out(&calls->stats.log_timer);
     uv_timer_stop(&d->drain_limit);
     uv_timer_stop(&d->watch);
     d->reads = !cr_reload_end(&d->reload);

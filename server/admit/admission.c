@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/metrics.h"
 
 typedef unsigned long long ull;
@@ -82,6 +83,7 @@ cr_status cr_admit_join(cr_admission *a, cr_peer *peer, cr_error *error) {
         user->node.key = peer->owner;
         user->line = line;
         user->own = peer->own;
+        user->salt = cr_hash_factor();
         cr_list_init(&user->places);
         cr_list_init(&user->rank);
         if (cr_table_add(&a->users, &user->node)) {
@@ -183,12 +185,14 @@ static inline cr_status check(const cr_admission *a, const cr_user *user, cr_use
 
 static void add(cr_admission *a, cr_user *user, cr_use use, uint64_t n) {
     a->used[use] += n;
+    a->spread[use] += n * user->salt;
     user->used[use] += n;
 }
 
 static void give(cr_admission *a, cr_user *user, cr_use use, uint64_t n) {
     assert(n <= a->used[use] && n <= user->used[use]);
     a->used[use] -= n;
+    a->spread[use] -= n * user->salt;
     user->used[use] -= n;
 }
 

@@ -43,6 +43,7 @@ typedef struct cr_user {
     const cr_principal *line;              /* what it may hold: the first line of those that its peers go by */
     uint64_t holders;
     uint64_t used[CR_USES];
+    uint64_t salt;     /* of the admission's spread */
     uint64_t requests; /* of gRPC, see cr_admit_request */
     uint64_t shaking;  /* TLS handshakes under way; the transport's */
     bool own;          /* the daemon's own, see cr_peer */
@@ -61,7 +62,8 @@ typedef struct cr_admission {
     uint64_t max_state_bytes_per_connection;
     uint64_t max_files, max_refused; /* of RLIMIT_NOFILE: see cr_admit_limit_descriptors */
     uint64_t used[CR_USES], refused, requests;
-    cr_use short_of; /* by the latest answer: CR_USES, nothing was */
+    uint64_t spread[CR_USES]; /* a sum that is another one when users hold other shares of used */
+    cr_use short_of;          /* by the latest answer: CR_USES, nothing was */
     cr_table users;
     cr_list by_age;          /* users */
     cr_list ranks[CR_RANKS]; /* users by how many connections they have, by powers of two */
@@ -103,6 +105,8 @@ void cr_admit_ranks(cr_admission *admission, cr_user *user);
 /* Ends an idle connection, of the user with most connections, so that user may have one more; of that one the oldest, and rather one
  * on which nothing is under way. None ends of whoever would then have fewer than user. False: none ended. */
 bool cr_admit_end_idle(cr_admission *admission, const cr_user *user);
+/* Whether anybody has so many connections that one of them might end so. Who asks for more than all others is so refused at once. */
+bool cr_admit_might_end_idle(const cr_admission *admission, const cr_user *user);
 void cr_admit_connection_over(cr_admission *admission, cr_peer *peer);
 /* Descriptors that clients passed wait for the frames that take them: count more, or count fewer where it is negative. */
 void cr_admit_parked(cr_admission *admission, cr_peer *peer, int count);

@@ -68,6 +68,17 @@ static bool end_one_in(cr_list *list, uint64_t above, int *left) {
     return false;
 }
 
+bool cr_admit_might_end_idle(const cr_admission *a, const cr_user *user) {
+    const uint64_t above = user->used[CR_USE_connections] + 1;
+    for (int rank = CR_RANKS - 1; rank > rank_of(above); rank--)
+        if (!cr_list_empty(&a->ranks[rank])) return true;
+    const cr_list *list = &a->ranks[rank_of(above)];
+    cr_list *node = list->next;
+    for (int i = 0; i < USERS_LOOK && node != list; i++, node = node->next)
+        if (user_at(node)->used[CR_USE_connections] > above) return true;
+    return node != list;
+}
+
 bool cr_admit_end_idle(cr_admission *a, const cr_user *user) {
     const uint64_t above = user->used[CR_USE_connections] + 1;
     int left = ALL_LOOK;

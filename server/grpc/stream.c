@@ -165,13 +165,11 @@ typedef struct kept {
 
 static cr_grpc_stream *stream_of(cr_call *call) { return ((kept *)cr_call_front(call))->stream; }
 
-/* Bytes that come for it are dropped from now on. */
+/* Bytes that come for it are dropped from now on. Those that wait are looked at yet: a second message may be in them. */
 static void stop_reading(cr_grpc_stream *stream) {
     cr_grpc_conn *conn = stream->conn;
     cr_grpc_read_over(stream);
-    if (conn->waiting != stream) return;
-    conn->waiting = NULL;
-    if (conn->waits_for_room) cr_grpc_conn_has_room(conn);
+    if (conn->waiting == stream && conn->waits_for_room) cr_grpc_conn_has_room(conn);
 }
 
 void cr_grpc_stream_count(cr_grpc_stream *stream, const cr_error *error) {
@@ -369,6 +367,7 @@ void cr_grpc_stream_free(cr_grpc_stream *stream) {
     cr_call *call = stream->call;
     stream->call = NULL;
     stop_reading(stream);
+    if (stream->conn->waiting == stream) stream->conn->waiting = NULL;
     if (call) cr_call_cancel(call, NULL);
     cr_grpc_stream_count(stream, &(cr_error){.code = CR_CANCELLED, .text = "the client left"});
     cr_list_remove(&stream->link);

@@ -11,6 +11,8 @@
 #include "server/native/frames.h"
 
 enum {
+    AGAIN =
+        256, /* small arrays in a row at home let a connection leave once more: a move costs as much as a few of them */
     GATE_PART = 10,                  /* of home's time that looking at all users may take */
     GATE_MOST_NS = 10 * 1000 * 1000, /* and how long it waits for that at most: it may have been without a core */
 };
@@ -202,9 +204,10 @@ static cr_annex *roomiest(const cr_annexes *all) {
 }
 
 static bool may_leave(const cr_conn *conn) {
-    return conn->small && !conn->stays && !conn->streams.open && !conn->regions && !conn->descriptor_count &&
-           !conn->payload_left && !conn->socket.tls && !conn->waits_for_closes && !conn->broken && !conn->gone &&
-           conn->peer.user && !conn->peer.calls;
+    return conn->small >= conn->wanted && !conn->other && !conn->streams.open && !conn->regions &&
+           !conn->descriptor_count && !conn->payload_left && !conn->socket.tls && !conn->waits_for_closes &&
+           !conn->broken && !conn->gone && conn->peer.user && !conn->peer.calls &&
+           !atomic_load_explicit(&conn->peer.user->full, memory_order_relaxed);
 }
 
 /* To an annex, if one has fewer connections. */
@@ -255,7 +258,8 @@ static void take_back(cr_native *home, cr_guest *guest) {
         return;
     }
     conn->peer = peer;
-    conn->stays = true;
+    conn->small = 0;
+    conn->wanted = AGAIN;
     conn->native = home;
     cr_admit_parked(&calls->admission, &conn->peer, conn->descriptor_count);
     if (conn->descriptor_count) conn->parked = ++home->parked;
@@ -286,7 +290,7 @@ static bool is_full(const cr_admission *a, const cr_user *user, cr_use use, uint
 void cr_annexes_gate(cr_native *home) {
     cr_annexes *all = home->annexes;
     const cr_admission *a = &home->calls->admission;
-    const uint64_t calls = a->used[CR_USE_calls], bytes = a->used[CR_USE_bytes];
+    const uint64_t calls = a->spread[CR_USE_calls], bytes = a->spread[CR_USE_bytes];
     if (all->ended || (calls == all->calls && bytes == all->bytes && a->users.count == all->users)) return;
     const uint64_t now = cr_now_ns();
     if (now < all->gates_ns) {
@@ -325,6 +329,11 @@ static void gather(void *argument) {
     add_counts(all);
     still(all, false);
     all->home->calls->last_ns = cr_now_ns(); /* the go that asked for it may be over by that */
+}
+
+static uint64_t guests_of(void *argument, uint32_t annex) {
+    const cr_annexes *all = argument;
+    return all->items[annex]->guests;
 }
 
 /* What an annex counted in a step of the window is to be home's in that step. */
@@ -391,6 +400,8 @@ cr_status cr_annexes_start(cr_native *home, uint64_t loops, cr_error *error) {
     }
     calls->still = still;
     calls->stats.sources.gather = gather;
+    calls->stats.sources.guests = guests_of;
+    calls->stats.sources.annexes = all->count;
     calls->still_argument = calls->stats.sources.gather_argument = all;
     all->gates.fire = on_gates;
     all->gather.fire = on_gather;
@@ -415,7 +426,9 @@ void cr_annexes_end(cr_native *home) {
     cr_timer_stop(&home->calls->timers, &all->gather);
     home->calls->still = NULL;
     home->calls->stats.sources.gather = NULL;
+    home->calls->stats.sources.annexes = 0;
     add_counts(all);
+    for (uint32_t i = 0; i < all->count; i++) cr_stats_log_left_out(&all->items[i]->calls.stats.log_timer);
     cr_annexes_news(home);
 }
 

@@ -5,7 +5,7 @@
  *
  *                 its first small array is answered, and an annex has fewer connections
  *   HOME ────────────────────────────────────────────────────────────────────────────────► ANNEX
- *        ◄──────────────────────────────────────────────────────────────────────────────── (once: it stays at home then)
+ *        ◄──────────────────────────────────────────────────────────────────────────────── (it leaves again after AGAIN in a row)
  *          a request of any other kind, before it is taken; a descriptor; half a frame for AWAY_MS; no room for its user's calls;
  *          the daemon drains
  *

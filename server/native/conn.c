@@ -215,6 +215,7 @@ cr_status cr_conn_open(cr_native *native, const cr_arrived *arrived, cr_error *e
     conn->passes_descriptors = arrived->is_unix;
     conn->wants_token = arrived->wants_token;
     conn->place.end = end_idle;
+    conn->wanted = 1;
     conn->timer.fire = on_timer;
     cr_list_init(&conn->open);
     cr_list_init(&conn->stalled);

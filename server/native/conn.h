@@ -67,9 +67,10 @@ typedef struct cr_conn {
     bool wants_token;      /* its client must show one in HELLO */
     bool refused;          /* not admitted: it only says why */
     bool broken;           /* no memory for a reply: closed at the end of the turn */
-    bool small;            /* a small array of its client's was answered */
+    bool other;            /* the last CALL's array was not small, or has not come yet */
     bool goes_home;        /* from its annex, with the end of its go */
-    bool stays;            /* at home, where it came back to */
+    uint32_t small;        /* so many calls in a row were answered that had small arrays */
+    uint32_t wanted;       /* of them, before it may leave for an annex */
 } cr_conn;
 
 /* See cr_door. */

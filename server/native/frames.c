@@ -117,6 +117,8 @@ static bool on_call(cr_conn *conn, const cr_frame *frame, const uint8_t *payload
         return cr_conn_fail(conn, &error);
     }
     conn->highest_stream = frame->stream;
+    if (conn->other) conn->small = 0;
+    conn->other = true;
     return cr_stream_open(conn, frame, payload);
 }
 
@@ -176,7 +178,8 @@ static bool on_data(cr_conn *conn, const cr_frame *frame, const uint8_t *payload
     if (stream && !cr_stream_data(stream, frame, &take)) return false;
     assert(!conn->guest || !take || whole); /* an annex has no slabs, and no lanes */
     if (take && whole) {
-        conn->small = true;
+        conn->small++;
+        conn->other = false;
         cr_call_whole(stream->call, payload, frame->length);
         *used = (long)frame->length;
         return conn->state == CR_CONN_OPEN;

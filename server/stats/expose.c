@@ -106,6 +106,18 @@ static void write_connections(out *o) {
     for (uint32_t i = 0; i < CR_SPOKENS; i++) whole(o, "front", cr_spoken_names[i], o->stats->connections[i]);
 }
 
+static void write_loop_connections(out *o) {
+    const cr_stats_sources *s = &o->stats->sources;
+    uint64_t home = 0;
+    char loop[16];
+    for (uint32_t i = 0; i < CR_SPOKENS; i++) home += o->stats->connections[i];
+    for (uint32_t i = 0; i < s->annexes; i++) home -= s->guests(s->gather_argument, i);
+    for (uint32_t i = 0; i <= s->annexes; i++) {
+        snprintf(loop, sizeof loop, "%u", i);
+        whole(o, "loop", loop, i ? s->guests(s->gather_argument, i - 1) : home);
+    }
+}
+
 static void write_pool_bytes(out *o) {
     cr_pool pools[CR_POOLS];
     cr_stats_pools(o->stats, pools);

@@ -55,6 +55,8 @@ typedef struct cr_stats_sources {
     const cr_lanes *lanes;
     cr_timers *timers;
     void (*gather)(void *argument); /* adds what others have counted, by cr_stats_add; NULL: there are no others */
+    uint64_t (*guests)(void *argument, uint32_t annex); /* how many connections each of the others has, from 0 on */
+    uint32_t annexes;                                   /* others that there are */
     void *gather_argument;
 } cr_stats_sources;
 

@@ -309,7 +309,8 @@ static bool make_room(cr_arrival *a) {
     cr_calls *calls = a->arrivals->loop->calls;
     cr_admission *admission = &calls->admission;
     const cr_user *user = a->arrived.peer.user;
-    if (a->only || cr_admit_capped(admission, user, CR_USE_connections, 1)) return false;
+    if (a->only || cr_admit_capped(admission, user, CR_USE_connections, 1) || !cr_admit_might_end_idle(admission, user))
+        return false;
     cr_calls_still(calls, true); /* once for all that are looked at */
     const bool ended = cr_admit_end_idle(admission, user);
     cr_calls_still(calls, false);

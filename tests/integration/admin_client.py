@@ -88,7 +88,10 @@ def exchange(address, data, count=1, end=False, wrap=None):
 
 
 def get(address, path, wrap=None, **headers):
-    return exchange(address, request(path, **headers), wrap=wrap)[0]
+    answers = exchange(address, request(path, **headers), wrap=wrap)
+    if not answers:
+        raise ConnectionError("%s was not answered: the connection ended" % path)
+    return answers[0]
 
 
 def hurry(task):

@@ -100,13 +100,27 @@ class Floods(LogTest):
         written = self.lines(daemon, "call failed")
         self.assertGreaterEqual(len(written), 10)
         self.assertLess(len(written), 200)  # 10 at once, and one a second
+        wait_for("word of all calls", lambda: self.accounted(daemon) >= 2000)
+        self.assertEqual(2000, self.accounted(daemon))
 
-        def accounted():
-            told = sum(int(line.rsplit("left_out=", 1)[1].split()[0]) for line in self.lines(daemon, "left_out="))
-            rest = sum(int(line.rsplit("count=", 1)[1]) for line in self.lines(daemon, "calls without a line of their own"))
-            return len(self.lines(daemon, "call failed")) + told + rest
-        wait_for("word of all calls", lambda: accounted() >= 2000)
-        self.assertEqual(2000, accounted())
+    def accounted(self, daemon):
+        told = sum(int(line.rsplit("left_out=", 1)[1].split()[0]) for line in self.lines(daemon, "left_out="))
+        rest = sum(int(line.rsplit("count=", 1)[1]) for line in self.lines(daemon, "calls without a line of their own"))
+        return len(self.lines(daemon, "call failed")) + told + rest
+
+    def test_the_last_failures_are_counted_at_the_end(self):
+        """Those of a daemon that ends meanwhile, in each of its loops."""
+        for loops in (1, 3):
+            daemon = self.start(loops=loops, cpu_workers=1)
+            conns = [daemon.connect() for _ in range(4)]
+            for conn in conns:
+                conn.inline("u8", ("sum",), b"123")
+                for _ in range(100):
+                    self.assertIsNotNone(conn.inline("f32", ("sum",), b"123").status)
+            daemon.check_end(self, daemon.stop())
+            for conn in conns:
+                conn.close()
+            self.assertEqual(400, self.accounted(daemon), loops)
 
     def test_one_user_does_not_silence_others(self):
         if os.getuid() != 0:

@@ -334,6 +334,24 @@ class Messages(DaemonTest):
                         self.assertEqual((INVALID_ARGUMENT, True), (code, "a second came" in text), (path, len(m), len(behind), apart, text))
         self.assertTrue(self.client.ping())
 
+    def test_a_second_message_that_waits(self):
+        """The turn of a connection may end between the messages, and the first be answered before the next turn: others go then."""
+        other, empty = Http2(self.daemon.address), message(bytes_field(2, b""))
+        self.addCleanup(other.close)
+        crowd, busy, array = 1, self.next(STREAM), message(reduce_request("u8", ["sum"], bytes(1 << 20)))
+        self.client.send(data(busy, message(head_chunk("u8", ["sum"]))))
+        for empties in (*range(245, 257), *[255] * 30):  # a turn is 256 frames and messages
+            other.send(headers(crowd, request_headers(STREAM)) + data(crowd, message(head_chunk("u8", ["sum"]))))
+            stream = self.next(REDUCE)
+            self.client.upload(stream, array[:-4000], end=False)
+            self.assertTrue(self.client.ping())
+            other.send(data(crowd, empty * 2000) * 3)
+            self.client.send(data(busy, empty * empties) + data(stream, array[-4000:] + SUM, True))
+            answer = self.client.answer(stream)
+            self.assertEqual(([], INVALID_ARGUMENT), (answer.messages(), answer.status()[0]), empties)
+            other.send(reset(crowd, CANCEL))
+            crowd += 2
+
     def ask(self, path, request):
         stream = self.next(path)
         self.client.upload(stream, message(request))

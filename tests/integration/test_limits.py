@@ -308,8 +308,8 @@ class Regions(Limits):
             stream = c.open_stream()
             c.send(c.call_frame(stream, "u8", ["sum"], descriptor_input(0, 8), flags=0, descriptors=1, **mask), [f.fileno()])
             return stream
-        before = self.daemon.descriptors()
         first, second = self.connect(), self.connect()
+        before = self.daemon.descriptors()
         streams = [call(first) for _ in range(4)]
         wait_for("four to wait", lambda: self.daemon.descriptors() >= before + 4)
         self.assert_sentence(second.wait(call(second)).status, RESOURCE_EXHAUSTED, "max_waiting_descriptors_per_user is 4")

@@ -1,5 +1,6 @@
 """test_loops: a daemon of several loops. Its clients see one: the same answers, limits, counts and end, wherever they are served."""
 import os
+import re
 import resource
 import shutil
 import signal
@@ -9,6 +10,7 @@ import threading
 import time
 import unittest
 
+from admin_client import get
 from connection import Closed, Connection
 from cured_daemon import CURED, Daemon, DaemonTest, environment, main, wait_for
 from cured_wire import (CALL, CANCEL, DATA, DEADLINE_EXCEEDED, END, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE, beside_message,
@@ -16,6 +18,8 @@ from cured_wire import (CALL, CANCEL, DATA, DEADLINE_EXCEEDED, END, INVALID_ARGU
 from expected import expect_all, plain
 
 OPS = ["sum", "max", "mean"]
+HOME = 2  # connections that stay in the first loop: whoever asks for metrics, and the test's that asks for counters
+KEPT_S = 0.1  # a page of metrics is made anew by then
 AWAY_S = 0.2  # a client that owes something for so long is served by the first loop
 
 
@@ -198,8 +202,76 @@ class Counts(Loops):
             thread.join()
 
 
+class Where(Loops):
+    """In which loop connections are, as operators are told."""
+    OPTIONS = {"loops": 3, "cpu_workers": 1, "log_calls": "off", "admin": "unix:admin.sock"}
+    AGAIN = 256  # server/native/annex.c
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.admin = "unix:" + os.path.join(cls.folder, "admin.sock")
+
+    def places(self):
+        """Connections of each loop; the one that asks is the first loop's."""
+        found = re.findall(r'^cured_loop_connections\{loop="(\d)"\} (\d+)$', get(self.admin, "/metrics").body.decode(), re.M)
+        self.assertEqual(["0", "1", "2"], [loop for loop, _ in found])
+        return [int(number) for _, number in found]
+
+    def wait_for_places(self, *wanted):
+        wait_for("%s" % (wanted,), lambda: self.places() == list(wanted), timeout=20)
+
+    def small(self, c, count):
+        for _ in range(count):
+            self.assertEqual(6, number(c.inline("u8", ["sum"], b"\1\2\3")))
+
+    def setUp(self):
+        self.wait_for_places(HOME, 0, 0)
+
+    def test_each_is_counted_where_it_is(self):
+        conns = [self.connect() for _ in range(4)]
+        for c in conns:
+            c.greet()
+        self.wait_for_places(HOME + 4, 0, 0)
+        for c in conns:
+            self.small(c, 1)
+        self.wait_for_places(HOME, 2, 2)
+        for c in conns:
+            c.close()
+        self.wait_for_places(HOME, 0, 0)
+
+    def test_it_leaves_again(self):
+        """Once it has asked for nothing but small arrays for a while."""
+        c = self.connect()
+        for _ in range(3):
+            self.small(c, self.AGAIN)
+            wait_for("it to leave", lambda: self.places()[0] == HOME, timeout=20)
+            self.assertIsNone(c.stream("u8", ["sum"], bytes(20000)).status)
+            self.wait_for_places(HOME + 1, 0, 0)
+            self.small(c, self.AGAIN - 1)
+            time.sleep(KEPT_S)
+            self.assertEqual([HOME + 1, 0, 0], self.places())
+            self.small(c, 1)
+
+    def test_who_mixes_stays_at_home(self):
+        """Each other request begins the count anew, by whichever way its array comes."""
+        c, f = self.connect(), self.memfd(bytes(8))
+        others = (lambda: c.stream("u8", ["sum"], bytes(20000)), lambda: c.descriptor("u8", ["sum"], f.fileno()),
+                  lambda: c.stream("u8", ["sum"], bytes(9), chunks=(4,)), lambda: c.info(), lambda: c.inline("u8", [], b"1"))
+        self.small(c, 1)
+        for other in others * 2:
+            other()
+            self.small(c, self.AGAIN - 56)
+            time.sleep(KEPT_S)
+            self.wait_for_places(HOME + 1, 0, 0)
+
+
 class AtTheLimit(Loops):
     OPTIONS = {"loops": 2, "cpu_workers": 1, "max_jobs_per_user": 3, "log_calls": "off"}
+
+    @classmethod
+    def start_daemon(cls):
+        return Daemon(cls.folder, ["unix:" + os.path.join(cls.folder, "cured.sock"), "tcp:127.0.0.1:0"], **cls.OPTIONS)
 
     def test_a_user_with_no_calls_left(self):
         conns, hoarder = self.guests(4), self.connect()
@@ -213,6 +285,42 @@ class AtTheLimit(Loops):
             hoarder.wait(stream)
         for c in conns + self.guests(4):
             self.assertEqual(6, number(c.inline("u8", ["sum"], b"\1\2\3")))
+
+    def test_one_user_takes_what_another_gives_back(self):
+        """In one turn, so that all of them together hold as many as before."""
+        def hold(c, count):
+            streams = [c.start_stream("u8", ["sum"], None) for _ in range(count)]
+            c.ping()
+            return streams
+
+        def end(c, stream):
+            c.send_data(stream, b"1", True)
+            return stream
+        near, far = [self.connect() for _ in range(4)], [Connection(self.daemon.addresses[1]) for _ in range(4)]
+        self.addCleanup(lambda: [c.close() for c in far])
+        for c in near + far:
+            for _ in range(3):
+                self.assertEqual(6, number(c.inline("u8", ["sum"], b"\1\2\3")))
+        one, other = self.connect(), Connection(self.daemon.addresses[1])
+        self.addCleanup(other.close)
+        some, others = hold(one, 3), hold(other, 2)
+        time.sleep(0.05)
+        os.kill(self.daemon.pid, signal.SIGSTOP)
+        try:
+            end(one, some[0])
+            others.append(other.start_stream("u8", ["sum"], None))
+        finally:
+            os.kill(self.daemon.pid, signal.SIGCONT)
+        one.wait(some.pop(0))
+        other.ping()
+        time.sleep(0.05)
+        for c in near:
+            self.assertEqual(6, number(c.inline("u8", ["sum"], b"\1\2\3")))
+        for c in far:
+            self.assert_sentence(c.inline("u8", ["sum"], b"123").status, RESOURCE_EXHAUSTED, "max_jobs_per_user")
+        for c, streams in ((one, some), (other, others)):
+            for stream in streams:
+                c.wait(end(c, stream))
 
     def test_a_new_limit(self):
         """By a reload, while connections are in every loop: the limit of calls is read again by each."""

@@ -177,7 +177,7 @@ class Native(StatsTest):
 class Grpc(StatsTest):
     def setUp(self):
         super().setUp()
-        self.channel = grpc.insecure_channel(self.daemon.address, options=[("grpc.use_local_subchannel_pool", 1)])
+        self.channel = grpc_client.channel(self.daemon.address)
         self.addCleanup(self.channel.close)
         self.cured = services.CuredStub(self.channel)
 

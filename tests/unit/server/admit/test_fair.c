@@ -219,7 +219,7 @@ START_TEST(idle_connections_end) {
     sitters[0].busy = sitters[1].loud = true;
     ck_assert(cr_admit_end_idle(&a, late.user));
     ck_assert(sitters[0].open && sitters[1].open && !sitters[2].open && open_of(0, 60) == 59);
-    for (int i = 0; i < 20; i++) ck_assert(cr_admit_end_idle(&a, late.user));
+    for (int i = 0; i < 20; i++) ck_assert(cr_admit_might_end_idle(&a, late.user) && cr_admit_end_idle(&a, late.user));
     ck_assert(sitters[0].open && sitters[1].open);
     ck_assert_int_le(abs(open_of(0, 40) - open_of(40, 60)), 1);
     while (cr_admit_end_idle(&a, late.user)) {
@@ -241,6 +241,7 @@ START_TEST(busy_connections_stay) {
     for (int i = 0; i < SITTERS; i++) sit(i, 1);
     for (int i = 0; i < SITTERS - 1; i++) sitters[i].busy = true;
     assert_ok(cr_admit_join(&a, &late, &error), error);
+    ck_assert(cr_admit_might_end_idle(&a, late.user) && !cr_admit_might_end_idle(&a, sitters[0].peer.user));
     while (!cr_admit_end_idle(&a, late.user)) ck_assert_int_lt(++asked, SITTERS);
     ck_assert_int_gt(asked, 0);
     ck_assert_int_eq(open_of(0, SITTERS), SITTERS - 1);

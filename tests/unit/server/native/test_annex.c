@@ -149,7 +149,7 @@ static uint64_t ask_home(client *c, int way) {
     }
 }
 
-START_TEST(other_requests_go_home_and_stay) {
+START_TEST(other_requests_go_home_and_stay_for_long) {
     client *c = new_guest();
     const uint64_t sum = ask_home(c, _i);
     finish(c, 3);
@@ -159,6 +159,14 @@ START_TEST(other_requests_go_home_and_stay) {
     for (uint32_t stream = 4; stream <= STREAMS; stream++) queue_small(c, stream);
     finish(c, STREAMS);
     ck_assert_uint_eq(at_home(), 1);
+    cr_conn *conn = cr_container(native.connections.next, cr_conn, link);
+    ck_assert_uint_eq(conn->small, STREAMS - 3 + (_i > 1)); /* in a row: stream 3 was one, too, or was not */
+    conn->wanted = conn->small + 1;
+    for (uint32_t stream = STREAMS + 1; stream < STREAMS + 9; stream++) {
+        queue_small(c, stream);
+        finish(c, stream);
+        ck_assert_uint_eq(at_home(), _i == 6); /* with a descriptor that waits it cannot leave */
+    }
     ck_assert_uint_eq(c->failures, 0);
     free_client(c);
     await_end();
@@ -346,7 +354,7 @@ CR_CHECK_MAIN("server/annex") {
     tcase_add_checked_fixture(tc, setup_two, teardown);
     tcase_add_loop_test(tc, small_arrays_are_answered_there, 0, 7);
     tcase_add_test(tc, an_empty_array_waits_for_no_data);
-    tcase_add_loop_test(tc, other_requests_go_home_and_stay, 0, 7);
+    tcase_add_loop_test(tc, other_requests_go_home_and_stay_for_long, 0, 7);
     tcase_add_test(tc, all_that_it_counts_is_the_daemons);
     tcase_add_test(tc, a_user_at_its_limit_is_refused_at_home);
     tcase_add_test(tc, an_idle_guest_ends_for_another_user);
