@@ -99,6 +99,8 @@ static const char *refused(char letter) {
     }
 }
 
+static const char advice[] = " from files: in Python cured.sum(numpy.load(path, mmap_mode='r')) does";
+
 /* Takes the code of elements whose bytes alone count: complex numbers, floats, raw bytes. */
 static bool take_any(npy_header *h, const char *code) {
     const size_t length = strlen(code), digits = strspn(code + (length != 0), "0123456789");
@@ -130,10 +132,12 @@ static cured_status parse_descr(struct cursor *c, npy_header *h) {
     if (strcmp(code, raw_pairs) == 0 || strcmp(code, raw_bytes) == 0) h->size = h->turn = (uint32_t)(code[1] - '0');
     if (h->size == 0) {
         const char *what = refused(*code);
+        const bool taken = strcmp(code, "c8") == 0 || strcmp(code, "c16") == 0; /* by Python, wider ones by nobody */
         if (what == NULL)
             return npy_fail(c->error, CURED_INVALID_ARGUMENT, "the .npy file has the unknown dtype '%s'", text);
         return npy_fail(c->error, CURED_UNIMPLEMENTED,
-                        "the .npy file holds %s (dtype '%s'), which cured does not reduce", what, text);
+                        "the .npy file holds %s (dtype '%s'), which cured does not reduce%s", what, text,
+                        taken ? advice : "");
     }
     h->big_endian = order == '>' && code[1] != '1';
     return CURED_OK;

@@ -104,6 +104,24 @@ class Answers(MpiTest):
         self.same_as_client("reduce", path, "--ops", OPS + ",prod")
         self.same_as_client("describe", path, "--offset", "12", "--count", count - 77, ranks=(3,))
 
+    def test_without_standard_descriptors(self):
+        """A single rank, started without some of them, as by `cured-mpi … >&-`: no socket and no file becomes its output."""
+        path, out = self.file("closed.f32", self.floats(5000)), os.path.join(self.folder, "closed.npy")
+        ways = {(0,): ([], 0), (1,): ([], 74), (0, 1, 2): ([], 74), (2,): (["--axis", "0", "--shape", "50,100", "--output", out], 0),
+                (0, 1): (["--axis", "0", "--shape", "50,100", "--output", out], 0)}
+        for closed, (more, status) in ways.items():
+            done = subprocess.run([MPI, "sum", path, *more, "--connect", "embedded:"], cwd=self.folder, env=environment(TMPDIR=self.folder, **SURROUNDINGS),
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=HANG_S,
+                                  preexec_fn=lambda closed=closed: [os.close(fd) for fd in closed])
+            self.assertEqual(status, done.returncode, (closed, done))
+            self.assertEqual(self.client("sum", path) if closed == (0,) else b"", done.stdout, closed)
+            if closed == (1,):
+                self.assertIn(b"cured-mpi: cannot write to standard output", done.stderr)
+            if more:
+                self.client("sum", path, *more[:-1], out + ".right")
+                with open(out, "rb") as found, open(out + ".right", "rb") as right:
+                    self.assertEqual(right.read(), found.read(), closed)
+
     def test_ranks_without_data(self):
         path = self.file("few.f64", self.floats(5, "d"))
         self.same_as_client("describe", path, "--dtype", "f64", ranks=(1, 7))

@@ -6,6 +6,7 @@ import math
 import os
 import pickle
 import struct
+import tempfile
 import unittest
 from fractions import Fraction
 
@@ -461,6 +462,26 @@ class Complex(DaemonTest, Case):
         with self.assertRaisesRegex(TypeError, r"complex numbers on a GPU .*torch.view_as_real\(t\)"):
             cured.sum(OnGpu())
         self.assertEqual([0j, 3 + 3j], cured.bincount([1, 1], weights=np.array([1 + 1j, 2 + 2j])).tolist())
+
+    def test_files(self):
+        """cured.file has none, and says what takes them: all that is said is right."""
+        with tempfile.TemporaryDirectory() as folder:
+            a, path = array_of("c16", (3, 4)), os.path.join(folder, "a.npy")
+            for b in (a, np.asfortranarray(a), a.astype(">c16"), a.astype("c8")):
+                np.save(path, b)
+                np.savez(path + ".npz", x=b)
+                for name in (path, path + ".npz:x"):
+                    with self.assertRaisesRegex(NotImplementedError, r"complex numbers .*: in Python cured.sum\(numpy.load\(path, mmap_mode='r'\)\) does"):
+                        cured.file(name)
+                self.equal("sum", cured.sum(np.load(path, mmap_mode="r")), wanted("sum", b.ravel()), b.dtype)
+                self.equal("std", cured.std(np.load(path, mmap_mode="r"), ddof=0.5), wanted("std", b.ravel(), ddof=0.5), b.dtype)
+                with self.assertRaisesRegex(NotImplementedError, "complex numbers"):
+                    cured.dot(a, cured.file(path))
+            np.save(path, a.astype(np.clongdouble))  # which nobody takes
+            with self.assertRaisesRegex(NotImplementedError, "complex numbers .*, which cured does not reduce$"):
+                cured.file(path)
+            with self.assertRaisesRegex(TypeError, "is not reduced"):
+                cured.sum(np.load(path))
 
     def test_wrong_arguments(self):
         """What is wrong with a call of a real array is said of a complex one, too."""

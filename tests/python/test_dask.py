@@ -16,7 +16,7 @@ try:
 except ImportError as error:
     print("skipped: %s (packages python3-dask and python3-distributed)" % error)
     sys.exit(77)
-from support import OPS, PACKAGE, ROOT, WHOLE, Case, cured, numpy, same  # noqa: E402
+from support import NUMPY, OPS, PACKAGE, ROOT, WHOLE, Case, cured, numpy, oracle, python_value, same  # noqa: E402
 
 import cured.dask  # noqa: E402
 from cured import _blocks  # noqa: E402
@@ -217,6 +217,33 @@ class Dask(Case):
                 self.assert_arrays(getattr(cured, op)(a, axis=axis, where=keep & ~own), got if axis is not None else got[op], op)
         with self.assertRaisesRegex(TypeError, "a bool array"):
             cured.dask.sum(x, where=1)
+
+    def test_squares_by_column(self):
+        """Of each type that has columns of squares: by op, ddof, the array's own mask and another, in chunks of rows, of columns and of both."""
+        ops, shape = ["var", "std", "sumsq", "norm2"], (130, 37)
+        for kind, most in (("f8", None), ("f4", None), ("i8", 1 << 27), ("i4", 1 << 28), ("u2", 1 << 16), ("i1", 127), ("?", 2)):
+            a = self.random.integers(0 if kind in "u2?" else -most, most, shape).astype(kind) if most else (
+                self.random.standard_normal(shape) * 2.0 ** self.random.integers(-60, 60, shape)).astype(kind)
+            keep, own = self.random.random(shape) < 0.7, self.random.random(shape) < 0.3
+            cases = itertools.product((a, numpy.ma.masked_array(a, own)), (None, keep), (0, 1, 3))
+            for (array, where, ddof), chunks in zip(cases, itertools.cycle(((29, 37), (130, 8), (11, 20)))):
+                counts = numpy.ones(shape, bool) if where is None else keep
+                counts = counts if array is a else counts & ~own
+                x, more = dask.array.from_array(array, chunks=chunks, asarray=False), {} if where is None else {"where": where}
+                wanted = cured.reduce(a, ops, 0, ddof=ddof, where=counts)
+                with dask.config.set(scheduler="synchronous"):
+                    lazy, blocks = cured.dask.reduce(x, ops, 0, ddof=ddof, **more), cured.reduce(x, ops, 0, ddof=ddof, **more)
+                    found = dask.compute(*(lazy[op] for op in ops))
+                for op, got in zip(ops, found):
+                    self.assertEqual(self.oracle_of(op, a[counts[:, 5], 5], ddof), wanted[op][5].item(), (kind, op))
+                    self.assert_arrays(wanted[op], got, (kind, op))
+                    self.assert_arrays(wanted[op], blocks[op], (kind, op))
+
+    @staticmethod
+    def oracle_of(op, column, ddof):
+        name = next(name for name, code in NUMPY.items() if numpy.dtype(code) == column.dtype)
+        result = None if op != "sumsq" or name[0] == "f" else "i64" if name[0] == "i" else "u64"
+        return python_value(*oracle.answer(op, name, column.tobytes(), result=result, ddof=ddof)[1:3])
 
     def test_keys(self):
         """Groups whose rows lie in any chunks, of rows of several columns, under masks, with keys that are dropped."""

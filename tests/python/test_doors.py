@@ -45,7 +45,7 @@ class Doors(DaemonTest, Case):
         cls.scratch = tempfile.mkdtemp(dir=cls.folder)
         cls.clients = [cured.Client("embedded:"), cured.Client("embedded:", threads=3), cured.Client(cls.daemon.address)]
         cls.stubs = grpc_client.stubs() if grpc else None
-        cls.channel = grpc.insecure_channel(cls.daemon.address) if grpc else None
+        cls.channel = grpc_client.channel(cls.daemon.address) if grpc else None
 
     @classmethod
     def tearDownClass(cls):

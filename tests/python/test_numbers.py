@@ -84,7 +84,7 @@ class Numbers(Case):
                                    ([[0.5], [-big]], TypeError, "^a: the integer -9007199254740993 stands"), ([0.5, 2**1024], TypeError, "object|stands among floats"),
                                    ([2**64], TypeError, "^a: the list's integers have no type of 64 bits"), ([2**63, -1], TypeError, "no type of 64 bits"),
                                    ([[1, 2], [3]], ValueError, "^a: the list is no array"), ([1.0, numpy.ones(2)], ValueError, "^a: the list is no array"),
-                                   ([1.0, None], TypeError, "dtype object is not reduced"), ([1.0, "a"], TypeError, "text is not a number"),
+                                   ([1.0, None], TypeError, "^a: dtype object is not reduced: the list has a NoneType, which is no bool, int, float or complex number"), ([1.0, "a"], TypeError, "text is not a number"),
                                    ([1.0, numpy.ma.masked], TypeError, "^a: a list has no masked arrays"),
                                    ([[1.0], numpy.ma.masked_array([2.0], [1])], TypeError, "^a: a list has no masked arrays"), (endless, TypeError, "an array is wanted")):
             with self.subTest(repr(given)[:40]):

@@ -1,10 +1,12 @@
 """Ops of two arrays: every type, axis, layout, mask and out= held against the oracle, and against NumPy where that is exact; NumPy's average
 and vecdot; partials; who answers them, and what is refused by whom."""
 import asyncio
+import decimal
 import itertools
 import os
 import pickle
 import tempfile
+import warnings
 
 import numpy as np
 import pairs
@@ -144,6 +146,19 @@ class Pairs(DaemonTest, Case):
         self.assertEqual(cured.mean(a), cured.average(a))
         self.assertEqual((cured.mean(a), a.size), cured.average(a, returned=True))
         self.assertEqual(2, cured.average(np.array([1, 2, 3, 4]), weights=[4, 3, 2, 1]))
+        self.assertEqual([1.25, 1.25], [cured.average(given, weights=range(1, 4, 2)) for given in ([0.5, 1.5], np.array([0.5, 1.5]))])
+        self.assertEqual([1.25, 0.5], cured.average(np.array([[0.5, 0.5], [1.5, 0.5]]), axis=0, weights=range(1, 4, 2)).tolist())
+        self.assertTrue(np.isnan(cured.average([0.5, 1.5], weights=[np.nan, 1])))
+        for two, given in ((np.array([1, 2]), [np.nan, 1]), ([1, 2], [1, np.inf]), (np.array([True, False]), [np.nan, 1]), (np.array([0.5, 1.5]), [1j, 1])):
+            with warnings.catch_warnings(), self.assertRaisesRegex(TypeError, "weights: %s does not hold them all" % np.asarray(two).dtype, msg=given):
+                warnings.simplefilter("error")
+                cured.average(two, weights=given)
+        for given, words in (([2**53 + 1, 1], "weights: float64 does not hold them all"), ([2**53 + 1, 0.5], "weights: the integer 9007199254740993 stands among floats"),
+                             ([1.0, None], "weights: dtype object is not reduced: the list has a NoneType"),
+                             ([1.0, decimal.Decimal(2)], "weights: dtype object is not reduced: the list has a Decimal, which is no bool, int, float or complex number"), ([2**64, 1], "weights: the list's integers have no type"), (["1", "2"], "weights: ")):
+            for two in (np.array([0.5, 1.5]), np.array([0.5j, 1.5])):
+                with self.assertRaisesRegex(TypeError, words, msg=given):
+                    cured.average(two, weights=given)
         self.assertTrue(np.isnan(cured.average(a, weights=np.zeros(SHAPE))))
         b = RANDOM.integers(1, 9, SHAPE).astype("f8")
         masked = np.ma.masked_array(a, b > 6)  # the weights of what is missing do not count

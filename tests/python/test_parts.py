@@ -171,6 +171,8 @@ class Partials(Case):
             for what, call in (("finish", cured.partial(a, "sum").finish), ("reduce_parts", lambda ops, **o: cured.reduce_parts([a, a], ops, **o))):
                 with self.subTest((option, what)), self.assertRaisesRegex(TypeError, "^%s: a partial is finished with dtype, ddof, nan and " % option):
                     call("sum", **{option: value})
+        with self.assertRaisesRegex(TypeError, r"^second: a partial is finished with .* merge cured.partial\(a, ops, second=b\) of each part"):
+            cured.reduce_parts([a, a], "dot", second=[a, a])
         for nothing in ({"axis": None}, {"keys": None}, {"nulls": "skip"}, {"min_count": 0}, {"drop": False}):
             self.assertEqual(45, cured.partial(a, "sum").finish("sum", **nothing)["sum"])
 

@@ -55,6 +55,9 @@ def _as_they_are(array, given, name):
         for leaf in _leaves(given):
             if isinstance(leaf, (int, numpy.integer)) and not fits(leaf):
                 raise TypeError("%s: the integer %d stands among floats, and no float has its value; numpy.asarray(a) rounds it" % (name, leaf))
+    for leaf in _leaves(given) if array.dtype.kind == "O" else ():
+        if not isinstance(leaf, (int, float, complex, numpy.number)):
+            raise TypeError("%s: dtype object is not reduced: the list has a %s, which is no bool, int, float or complex number" % (name, type(leaf).__name__))
     return array
 
 

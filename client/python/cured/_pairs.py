@@ -46,14 +46,16 @@ def _refuse_tensors(*arrays):
 
 def _as_weights(a, weights):
     """Weights in a list as an array of a's type, which must hold them."""
-    if not isinstance(weights, (list, tuple)):
+    if not isinstance(weights, (list, tuple, range)):
         return weights
     import numpy
+    from ._beside import listed
     _shape(a)  # raises where a is no array
-    given = numpy.asarray(weights)
-    array = given.astype(numpy.empty(0, a.dtype).real.dtype if is_complex(a) else a.dtype)
-    if not (array == given).all():
-        raise TypeError("weights: %s does not hold them all: convert the array or the weights" % a.dtype)
+    given = numpy.asarray(listed(("weights", weights)))
+    with numpy.errstate(all="ignore"):  # what the type does not hold is found below
+        array = given.real.astype(numpy.empty(0, a.dtype).real.dtype if is_complex(a) else a.dtype)
+    if any(one != other and (one == one or other == other) for one, other in zip(given.ravel().tolist(), array.ravel().tolist())):
+        raise TypeError("weights: %s does not hold them all: convert the array or the weights" % array.dtype)
     return array
 
 

@@ -36,6 +36,8 @@ def reduce_parts(parts, ops, /, *, first=0, client=None, **options):
     Each part is folded where it lies, all at once: CUDA tensors each by their own GPU. first: as in cured.partial; None: no op needs
     the place of an element, as with masked arrays. options: dtype, ddof, nan, overflow, as in cured.reduce.
     """
+    if options.get("second") is not None:
+        raise TypeError("second: a partial is finished with dtype, ddof, nan and overflow alone; merge cured.partial(a, ops, second=b) of each part")
     parts = [_kept(part) for part in parts]
     if not parts:
         raise ValueError("parts is empty, must have one array at least")
