@@ -2,7 +2,8 @@
  *
  * Small blocks are answered on the spot, a claim of them at a time; a block larger than a claim is folded into one state a
  * worker, which are merged and finished within the measured time. Answers are compared, bit by bit, with those of the
- * portable folds over other claims. Otherwise as `cured-bench cpu`.
+ * portable folds over other claims. Of a masked row half the elements count, at random; its GB/s count the mask's bytes, its share
+ * does not. Otherwise as `cured-bench cpu`.
  *
  * Thread: main. Owner: this file owns the answers. */
 #include <stdatomic.h>
@@ -75,8 +76,30 @@ static const row rows[] = {
     {"axis0 var u8 1024", CR_U8, DATA_BITS, CR_OP_VAR, 1024, 0},
     {"axis1 max u8 1024", CR_U8, DATA_BITS, CR_OP_MAX, 1024, 1},
     {"rows sum u8 32", CR_U8, DATA_BITS, CR_OP_SUM, 32, 1},
+    {"rows var i32 32", CR_I32, DATA_BITS, CR_OP_VAR, 32, 1},
+    {"rows norm2 u8 32", CR_U8, DATA_BITS, CR_OP_NORM2, 32, 1},
+    {"axis0 dot f32 1024", CR_F32, DATA_NORMAL, CR_OP_DOT, 1024, 0},
+    {"axis0 sqdist f32", CR_F32, DATA_NORMAL, CR_OP_SQDIST, 1024, 0},
+    {"axis0 dot f64 1024", CR_F64, DATA_NORMAL, CR_OP_DOT, 1024, 0},
+    {"axis0 dot f16 1024", CR_F16, DATA_NORMAL, CR_OP_DOT, 1024, 0},
+    {"axis0 dot i16 1024", CR_I16, DATA_BITS, CR_OP_DOT, 1024, 0},
+    {"rows dot f32 32", CR_F32, DATA_NORMAL, CR_OP_DOT, 32, 1},
+    {"rows dot f16 32", CR_F16, DATA_NORMAL, CR_OP_DOT, 32, 1},
+    {"rows dot i16 32", CR_I16, DATA_BITS, CR_OP_DOT, 32, 1},
+    {"rows dot f32 mask", CR_F32, DATA_NORMAL, CR_OP_DOT, 32, 1},
+    {"axis0 dot f32 mask", CR_F32, DATA_NORMAL, CR_OP_DOT, 1024, 0},
+    {"axis1 sum f32 mask", CR_F32, DATA_NORMAL, CR_OP_SUM, 1024, 1},
+    {"axis0 sum f32 mask", CR_F32, DATA_NORMAL, CR_OP_SUM, 1024, 0},
+    {"axis0 mean f32 mask", CR_F32, DATA_NORMAL, CR_OP_MEAN, 1024, 0},
+    {"axis0 var f32 mask", CR_F32, DATA_NORMAL, CR_OP_VAR, 1024, 0},
+    {"axis0 max f32 mask", CR_F32, DATA_NORMAL, CR_OP_MAX, 1024, 0},
+    {"rows sum f32 mask", CR_F32, DATA_NORMAL, CR_OP_SUM, 32, 1},
+    {"rows mean f32 mask", CR_F32, DATA_NORMAL, CR_OP_MEAN, 32, 1},
+    {"axis0 sum f64 mask", CR_F64, DATA_NORMAL, CR_OP_SUM, 1024, 0},
 };
-enum { ROWS = sizeof rows / sizeof rows[0] };
+enum { ROWS = sizeof rows / sizeof rows[0], MASKED = 10 /* the last ones */ };
+
+static bool is_masked(const row *r) { return r - rows >= ROWS - MASKED; }
 
 static cpu_row row_at(int at) { return (cpu_row){rows[at].name, rows[at].dtype, rows[at].data}; }
 
@@ -84,7 +107,8 @@ static cpu_row row_at(int at) { return (cpu_row){rows[at].name, rows[at].dtype, 
 typedef struct walk {
     cr_axis_spec spec;
     bool columns, wrong;
-    const uint8_t *data;
+    const uint8_t *data, *second; /* second: NULL where the op takes one array */
+    cr_mask mask;
     uint8_t *out, *expected;
     size_t bytes, claim, out_bytes;
     int threads, floors;
@@ -106,13 +130,16 @@ static void fold_piece(void *context, int id, size_t at, size_t bytes) {
     walk *w = context;
     const cr_shape *shape = &w->spec.shape;
     const size_t size = cr_dtype_size(w->spec.dtype), block = (size_t)(shape->n * shape->inner) * size;
+    cr_view view = {.data = w->data + at, .mask = w->mask, .second = w->second};
     if (w->columns) {
-        cr_cpu_columns_fold(&w->spec, w->states[id], w->data + at, bytes / size, at / size);
+        cr_cpu_columns_fold_view(&w->spec, w->states[id], &view, bytes / size, at / size);
         return;
     }
+    view.mask = cr_mask_from(w->mask, at / size);
+    view.second = cr_second_from(w->second, at);
     const uint64_t first = at / block;
     void *out[] = {w->out + first * shape->inner * answer_bytes(w)};
-    if (cr_cpu_axis_blocks(&w->spec, w->data + at, first, bytes / block, w->scratch[id], out, NULL) != CR_OK)
+    if (cr_cpu_axis_blocks_view(&w->spec, &view, first, bytes / block, w->scratch[id], out, NULL) != CR_OK)
         atomic_store(&w->failed, 1);
 }
 
@@ -121,6 +148,27 @@ static void *room(size_t bytes) {
     if (p == NULL) exit(71);
     memset(p, 0, bytes); /* touched before, as the daemon's pools are */
     return p;
+}
+
+/* A mask of half the elements, for a row that has one. */
+static cr_mask mask_of(const row *r, size_t elements) {
+    uint64_t state = 0x9e3779b97f4a7c15;
+    uint8_t *data = is_masked(r) ? room(elements) : NULL;
+    for (size_t i = 0; is_masked(r) && i < elements; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        data[i] = state >> 63;
+    }
+    return (cr_mask){.data = data, .kind = is_masked(r) ? CR_MASK_BYTES : CR_MASK_NONE};
+}
+
+/* The array turned by one element, for an op of two arrays. */
+static uint8_t *second_of(const row *r, const uint8_t *data, size_t bytes) {
+    const size_t size = cr_dtype_size(r->dtype);
+    if (cr_op_inputs(r->op) == 1) return NULL;
+    uint8_t *second = room(bytes);
+    memcpy(second, data + size, bytes - size);
+    memcpy(second + bytes - size, data, size);
+    return second;
 }
 
 /* Seconds, with the merging of the workers' states. */
@@ -155,7 +203,9 @@ static void set_up(walk *w, const row *r, size_t bytes, size_t claim) {
                              .shape = {bytes / block, n, inner},
                              .families = cr_op_needs(r->op, r->dtype),
                              .op_count = 1,
-                             .ops = {r->op}};
+                             .ops = {r->op},
+                             .mask_line = is_masked(r) ? inner : 0,
+                             .second_line = cr_op_inputs(r->op) == 2 ? inner : 0};
     w->columns = block > COLUMNS_CLAIM;
     if (w->columns) w->spec.shape.outer = 1;
     w->bytes = w->spec.shape.outer * block;
@@ -176,13 +226,14 @@ static double measure(void *context, int which) {
 
 static void print_row(cpu_settings *s, const walk *w, const row *r, const bench_race *race) {
     const int best = bench_race_best(race, w->floors);
-    const double gigabytes = (double)w->bytes * 1e-9;
+    const double gigabytes = (double)w->bytes * 1e-9, arrays = cr_op_inputs(r->op);
+    const double all = gigabytes * (arrays + (is_masked(r) ? 1 / (double)cr_dtype_size(r->dtype) : 0));
     bench_table_row(
         &s->table,
         BENCH_CELLS(CELL_TEXT("row", "row", -19, r->name), CELL_TEXT("data", "data", -12, cpu_data_name(r->data)),
                     CELL_FIGURE("threads", "threads", 7, 0, w->threads), CELL_NOTE("n", w->spec.shape.n),
                     CELL_NOTE("inner", w->spec.shape.inner),
-                    CELL_FIGURE("gb_per_s", "GB/s", 9, 2, gigabytes / bench_race_of(race, w->floors).median),
+                    CELL_FIGURE("gb_per_s", "GB/s", 9, 2, all / bench_race_of(race, w->floors).median),
                     CELL_FIGURE("floor_gb_per_s", "read loop", 9, 2, gigabytes / bench_race_of(race, best).median),
                     CELL_SPREAD("share", "share", 7, 3, bench_race_ratio(race, best, w->floors)),
                     CELL_TRUTH("right", !w->wrong), CELL_TEXT(NULL, "answer", 0, w->wrong ? "WRONG" : "ok")));
@@ -194,6 +245,8 @@ static int run(cpu_settings *s, const uint8_t *data, int threads, const int *num
     (void)count; /* one by one */
     w = (walk){.data = data, .threads = threads};
     set_up(&w, r, s->bytes, s->claim);
+    w.mask = mask_of(r, w.bytes / cr_dtype_size(r->dtype));
+    w.second = second_of(r, data, w.bytes);
     w.out_bytes = w.spec.shape.outer * w.spec.shape.inner * answer_bytes(&w);
     w.expected = w.out = room(w.out_bytes);
     cr_cpu_select("portable", NULL);
@@ -208,6 +261,8 @@ static int run(cpu_settings *s, const uint8_t *data, int threads, const int *num
     bench_race_end(&race);
     free(w.expected);
     free(w.out);
+    free((void *)(uintptr_t)w.mask.data);
+    free((void *)(uintptr_t)w.second);
     return w.wrong;
 }
 

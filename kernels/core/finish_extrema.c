@@ -9,18 +9,9 @@
 /* The largest absolute value: of the smallest or of the largest element. */
 static void finish_norminf(const cr_partial *p, bool has_nan, cr_value *v) {
     cr_dtype dtype = (cr_dtype)p->dtype, result = cr_dtype_magnitude(dtype);
-    uint64_t most = 0, top = (uint64_t)1 << (8 * cr_dtype_size(dtype) - 1);
     bool empty = p->min.index == UINT64_MAX || p->max.index == UINT64_MAX;
     uint64_t low = empty ? 0 : cr_bits_of_key(dtype, p->min.key), high = empty ? 0 : cr_bits_of_key(dtype, p->max.key);
-    if (cr_dtype_kind(dtype) == CR_KIND_FLOAT) {
-        low &= top - 1;
-        high &= top - 1;
-    } else if (cr_dtype_kind(dtype) == CR_KIND_SINT) {
-        if (low & top) low = (~low + 1) & (top | (top - 1));
-        if (high & top) high = (~high + 1) & (top | (top - 1));
-    }
-    most = low > high ? low : high;
-    cr_value_bits(v, result, has_nan ? cr_float_nan(dtype) : most);
+    cr_value_bits(v, result, has_nan ? cr_float_nan(dtype) : cr_greatest_magnitude(dtype, low, high));
 }
 
 /* The greatest element less the least: of integers exact, of floats rounded once. */

@@ -42,4 +42,17 @@ static inline uint64_t cr_key_of_bits(cr_dtype dtype, uint64_t bits) {
     return bits;
 }
 
+/* The magnitude of the least or of the greatest element, whichever is greater, as bits. */
+static inline uint64_t cr_greatest_magnitude(cr_dtype dtype, uint64_t least, uint64_t greatest) {
+    const uint64_t top = (uint64_t)1 << (8 * cr_dtype_size(dtype) - 1);
+    if (cr_dtype_kind(dtype) == CR_KIND_FLOAT) {
+        least &= top - 1;
+        greatest &= top - 1;
+    } else if (cr_dtype_kind(dtype) == CR_KIND_SINT) {
+        if (least & top) least = (~least + 1) & (top | (top - 1));
+        if (greatest & top) greatest = (~greatest + 1) & (top | (top - 1));
+    }
+    return least > greatest ? least : greatest;
+}
+
 #endif

@@ -63,16 +63,11 @@ void cr_columns_merge(const cr_axis_spec *spec, void *into, const void *from);
 cr_status cr_columns_finish(const cr_axis_spec *spec, const void *state, uint64_t output, uint64_t first,
                             uint64_t count, void *const out[], cr_error *error);
 
-/* The same of plain arrays. */
+/* The same of a plain array. */
 static inline cr_status cr_cpu_axis_blocks(const cr_axis_spec *spec, const void *data, uint64_t output, uint64_t blocks,
                                            void *scratch, void *const out[], cr_error *error) {
     const cr_view view = cr_view_plain(data);
     return cr_cpu_axis_blocks_view(spec, &view, output, blocks, scratch, out, error);
-}
-static inline void cr_cpu_columns_fold(const cr_axis_spec *spec, void *state, const void *data, uint64_t count,
-                                       uint64_t at) {
-    const cr_view view = cr_view_plain(data);
-    cr_cpu_columns_fold_view(spec, state, &view, count, at);
 }
 
 #endif

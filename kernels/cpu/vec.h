@@ -105,6 +105,11 @@ struct ahead {
     uintptr_t soon, every;
 };
 
+/* What a long row asks for ahead of itself. */
+ALWAYS struct ahead row_ahead(const uint8_t *p) {
+    return (struct ahead){(uintptr_t)p + 8192, 0, (uintptr_t)p + 4096, UINTPTR_MAX};
+}
+
 /* A prefetch never faults, whatever the address. step is a compile-time constant. */
 ALWAYS void fetch(struct ahead ahead, size_t at, size_t step) {
 #pragma GCC unroll 4
@@ -339,7 +344,7 @@ ALWAYS vf64 widen_at(const uint8_t *p) {
     return (vf64)_mm256_cvtps_pd(_mm_loadu_ps((const float *)p));
 #else
     float narrow[VB / 8];
-    vf64 wide;
+    vf64 wide = {0}; /* or gcc 12 warns at -O1 */
     memcpy(narrow, p, sizeof narrow);
     for (size_t i = 0; i < VB / 8; i++) wide[i] = (double)narrow[i];
     return wide;
@@ -354,16 +359,8 @@ ALWAYS vf64 widen_high(vf32 x) { return (vf64)_mm512_cvtps_pd(_mm512_extractf32x
 ALWAYS vf64 widen_low(vf32 x) { return (vf64)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)x)); }
 ALWAYS vf64 widen_high(vf32 x) { return (vf64)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)x, 1)); }
 #else
-ALWAYS vf64 widen_low(vf32 x) {
-    vf64 wide;
-    for (size_t i = 0; i < VB / 8; i++) wide[i] = (double)x[i];
-    return wide;
-}
-ALWAYS vf64 widen_high(vf32 x) {
-    vf64 wide;
-    for (size_t i = 0; i < VB / 8; i++) wide[i] = (double)x[i + VB / 8];
-    return wide;
-}
+ALWAYS vf64 widen_low(vf32 x) { return widen_at((const uint8_t *)&x); }
+ALWAYS vf64 widen_high(vf32 x) { return widen_at((const uint8_t *)&x + VB / 2); }
 #endif
 
 #ifndef CURED_SUM_ALONE

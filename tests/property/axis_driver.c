@@ -4,7 +4,7 @@
  * Each case goes by whole blocks and by states: cut anywhere, folded in any order into a few
  * states, which are merged (products of floats: in order into one); on every instruction set this machine has. libcured
  * answers it too, in this process: once from memory and once as a stream of pieces. The answers of the first way are printed; another's
- * only where they differ. The array ends where its allocation ends, so that a sanitizer sees every access beyond it.
+ * only where they differ. Array and mask end where their allocations end, so that a sanitizer sees every access beyond them.
  *
  * Thread: one. Owner: this file. */
 #include <stdio.h>
@@ -20,8 +20,8 @@ enum { MAGIC = 0x61786973, MAX_STATES = 4, MAX_PIECES = 9 };
 
 /* As axis_property.py packs it. */
 typedef struct header {
-    uint32_t magic, dtype, ops, nan, result_dtype, misalign;
-    uint64_t outer, n, inner, ddof, order;
+    uint32_t magic, dtype, ops, nan, result_dtype, misalign, mask_kind, leaves_out;
+    uint64_t first, outer, n, inner, ddof, order;
 } header;
 
 typedef struct answers {
@@ -29,6 +29,14 @@ typedef struct answers {
     uint8_t *out[CR_AXIS_MAX_OPS];
     cr_error error;
 } answers;
+
+static cr_mask mask; /* of the case's array */
+
+static cr_view view_of(const cr_axis_spec *spec, const uint8_t *data, uint64_t block) {
+    const cr_shape *s = &spec->shape;
+    return (cr_view){.data = data + block * s->n * s->inner * cr_dtype_size(spec->dtype),
+                     .mask = cr_mask_from(mask, block * s->n * s->inner)};
+}
 
 static void *get(size_t bytes) { return must(aligned_alloc(64, (bytes + 64) / 64 * 64)); }
 
@@ -59,15 +67,15 @@ static void by_blocks(const cr_axis_spec *spec, const uint8_t *data, answers *a)
         uint64_t now = 1 + next_random(s->outer - b);
         void *out[CR_AXIS_MAX_OPS];
         answers_at(a, spec, b * s->inner, out);
-        cr_cpu_axis_blocks(spec, data + b * s->n * s->inner * cr_dtype_size(spec->dtype), b * s->inner, now, scratch,
-                           out, &a->error);
+        const cr_view view = view_of(spec, data, b);
+        cr_cpu_axis_blocks_view(spec, &view, b * s->inner, now, scratch, out, &a->error);
         b += now;
     }
     free(scratch);
 }
 
 /* The pieces of a block in random order into random states, merged in random order; where order is wanted, into one. */
-static void fold_block(const cr_axis_spec *spec, const uint8_t *block, void *state[], uint64_t live) {
+static void fold_block(const cr_axis_spec *spec, const cr_view *block, void *state[], uint64_t live) {
     uint64_t elements = spec->shape.n * spec->shape.inner, pieces = 1 + next_random(MAX_PIECES), cut[MAX_PIECES + 1];
     size_t size = cr_dtype_size(spec->dtype);
     bool ordered = cr_axis_in_order(spec);
@@ -94,7 +102,8 @@ static void fold_block(const cr_axis_spec *spec, const uint8_t *block, void *sta
         if (b == 0 && a != 1) step = 1;
     }
     for (uint64_t i = 0; i < pieces; i++, at = (at + step) % pieces) {
-        cr_cpu_columns_fold(spec, state[next_random(live)], block + cut[at] * size, cut[at + 1] - cut[at], cut[at]);
+        const cr_view view = {.data = block->data + cut[at] * size, .mask = block->mask};
+        cr_cpu_columns_fold_view(spec, state[next_random(live)], &view, cut[at + 1] - cut[at], cut[at]);
     }
     while (live > 1) {
         uint64_t from = next_random(live), into = next_random(live - 1);
@@ -116,7 +125,8 @@ static void by_columns(const cr_axis_spec *spec, const uint8_t *data, answers *a
             state[i] = get(bytes);
             cr_columns_init(spec, state[i]);
         }
-        fold_block(spec, data + b * s->n * s->inner * cr_dtype_size(spec->dtype), state, live);
+        const cr_view block = view_of(spec, data, b);
+        fold_block(spec, &block, state, live);
         for (uint64_t c = 0; c < s->inner && a->error.code == CR_OK;) {
             uint64_t now = 1 + next_random(s->inner - c);
             void *out[CR_AXIS_MAX_OPS];
@@ -135,6 +145,7 @@ static void by_libcured(const cr_axis_spec *spec, const uint8_t *data, bool stre
     const cr_shape *s = &spec->shape;
     const cured_axis axis = {s->outer, s->n, s->inner};
     uint64_t count = s->outer * s->n * s->inner, bytes = count * cr_dtype_size(spec->dtype);
+    const cured_mask beside = {mask.data, count, mask.first, (cured_mask_kind)mask.kind, mask.leaves_out};
     cured_options o = CURED_OPTIONS_INIT;
     cured_op ops[CR_AXIS_MAX_OPS];
     cured_call *call;
@@ -142,6 +153,7 @@ static void by_libcured(const cr_axis_spec *spec, const uint8_t *data, bool stre
     o.result_dtype = (cured_dtype)spec->finish.result_dtype;
     o.ddof = spec->finish.ddof;
     o.axis = &axis;
+    o.mask = mask.kind != CR_MASK_NONE ? &beside : NULL;
     o.results = (void *const *)a->out;
     for (uint32_t k = 0; k < spec->op_count; k++) ops[k] = (cured_op)spec->ops[k];
     if (stream) {
@@ -171,7 +183,8 @@ static void print(const cr_axis_spec *spec, const answers *a) {
 
 static void check(const cr_axis_spec *spec, const answers *first, const answers *other, const char *isa,
                   const char *way) {
-    bool same = first->error.code == other->error.code;
+    /* Under a mask an output may have no value and another be out of range: either may be told. */
+    bool same = mask.kind ? !first->error.code == !other->error.code : first->error.code == other->error.code;
     for (uint32_t k = 0; same && first->error.code == CR_OK && k < spec->op_count; k++) {
         if (memcmp(first->out[k], other->out[k], first->bytes[k]) != 0) same = false;
     }
@@ -185,10 +198,18 @@ static void run_case(const header *h) {
     if (block == NULL) exit(2);
     read_all(ops, h->ops * sizeof ops[0]);
     read_all(data, bytes);
+    const size_t marks = (size_t)(h->first + h->outer * h->n * h->inner);
+    const size_t mask_bytes = h->mask_kind == CR_MASK_NONE    ? 0
+                              : h->mask_kind == CR_MASK_BYTES ? marks
+                                                              : (marks + 7) / 8;
+    uint8_t *mask_data = must(malloc(mask_bytes + 1));
+    read_all(mask_data + 1, mask_bytes);
+    mask = (cr_mask){mask_data + 1, h->first, (cr_mask_kind)h->mask_kind, h->leaves_out};
     cr_axis_spec spec = {
         .dtype = (cr_dtype)h->dtype,
         .shape = {h->outer, h->n, h->inner},
         .op_count = h->ops,
+        .mask_line = h->mask_kind ? h->inner : 0,
         .finish = {.nan = (cr_nan_policy)h->nan, .result_dtype = (cr_dtype)h->result_dtype, .ddof = h->ddof}};
     cr_error error = {CR_OK, ""};
     for (uint32_t k = 0; k < h->ops && error.code == CR_OK; k++) {
@@ -198,6 +219,7 @@ static void run_case(const header *h) {
     }
     if (error.code != CR_OK) {
         printf("refused %s\n.\n", cr_status_name(error.code));
+        free(mask_data);
         free(block);
         return;
     }
@@ -229,6 +251,7 @@ static void run_case(const header *h) {
     print(&spec, &first);
     printf(".\n");
     answers_free(&first, &spec);
+    free(mask_data);
     free(block);
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Property run of reductions along an axis: random arrays of random shapes, by blocks and by states of columns, on every
-instruction set, checked bit by bit against the oracle, output by output.
+"""Property run of reductions along an axis: random arrays of random shapes, under random masks or none, by blocks and by states of
+columns, on every instruction set, checked bit by bit against the oracle, output by output.
 
     axis_property.py DRIVER                        the run for CI
     axis_property.py DRIVER --cases 1000000        a longer one; --seed N starts elsewhere, --jobs N processes
@@ -55,6 +55,12 @@ def fill(r, dtype, count):
     return "+".join(names[:3]), raw[:count * size]
 
 
+def make_mask(r, count):
+    """Which elements count, in runs or one by one."""
+    share, run = r.choice([0, 0.1, 0.5, 0.5, 0.9, 1]), r.choice([1, 1, 7, 100, 1000])
+    return [kept for _ in range(0, count, run) for kept in [r.random() < share] * run][:count]
+
+
 def make_case(seed, number):
     r = random.Random("axis/%d/%d" % (seed, number))
     dtype = r.choice(ONLY or oracle.DTYPES + ["f32", "f64", "f32", "f64"])
@@ -77,16 +83,29 @@ def make_case(seed, number):
         ops = [r.choice(["sum", "mean", "norm1"])]
     if all(op in ("var", "std") for op in ops):
         ddof = r.choice([0, 1, 2])
-    return {"dtype": dtype, "name": name, "raw": raw, "shape": (outer, n, inner), "ops": ops, "result": result,
+    mask = make_mask(r, outer * n * inner) if r.random() < 0.4 and not set(ops) & set(ops_table.WHOLE) else None
+    return {"mask": mask, "mask_kind": 0 if mask is None else r.choice([1, 2]), "leaves_out": r.random() < 0.3, "first": r.randint(0, 70),
+            "dtype": dtype, "name": name, "raw": raw, "shape": (outer, n, inner), "ops": ops, "result": result,
             "nan": "propagate" if set(ops) & set(ops_table.WHOLE) else r.choice(["propagate", "skip"]), "ddof": ddof, "misalign": r.choice([0, 1, 3, 8, 31]),
             "order": r.getrandbits(63)}
 
 
+def pack_mask(c):
+    if c["mask_kind"] == 0:
+        return b""
+    marks = [True] * c["first"] + [m != c["leaves_out"] for m in c["mask"]]
+    if c["mask_kind"] == 1:
+        return bytes(0x20 if m else 0 for m in marks)
+    marks += [True] * (-len(marks) % 8)
+    return bytes(sum(marks[at + i] << i for i in range(8)) for at in range(0, len(marks), 8))
+
+
 def pack_case(c):
     return b"".join([
-        struct.pack("<6I5Q", 0x61786973, DTYPE_IDS[c["dtype"]], len(c["ops"]), int(c["nan"] == "skip"),
-                    DTYPE_IDS[c["result"]] if c["result"] else 0, c["misalign"], *c["shape"], c["ddof"], c["order"]),
-        struct.pack("<%dI" % len(c["ops"]), *[OP_IDS[op] for op in c["ops"]]), c["raw"]])
+        struct.pack("<8I6Q", 0x61786973, DTYPE_IDS[c["dtype"]], len(c["ops"]), int(c["nan"] == "skip"),
+                    DTYPE_IDS[c["result"]] if c["result"] else 0, c["misalign"], c["mask_kind"], c["leaves_out"], c["first"], *c["shape"],
+                    c["ddof"], c["order"]),
+        struct.pack("<%dI" % len(c["ops"]), *[OP_IDS[op] for op in c["ops"]]), c["raw"], pack_mask(c)])
 
 
 def expected(c, op, column):
@@ -125,8 +144,12 @@ def outputs(c, op):
     for o in range(outer):
         for i in range(inner):
             start = o * block + i * size
-            column = b"".join(raw[at:at + size] for at in range(start, (o + 1) * block, inner * size)) if n else b""
-            yield expected(c, op, column)
+            places = range(start, (o + 1) * block, inner * size) if n else []
+            kept = [k for k, at in enumerate(places) if c["mask"] is None or c["mask"][at // size]]
+            want = expected(c, op, b"".join(raw[places[k]:places[k] + size] for k in kept))
+            if op.startswith("arg") and want not in (None, b"\xff" * 8):
+                want = kept[int.from_bytes(want, "little")].to_bytes(8, "little")
+            yield want
 
 
 def check(c, lines):
@@ -136,8 +159,9 @@ def check(c, lines):
         return None
     wants = [list(outputs(c, op)) for op in c["ops"]]
     if any(w is None for want in wants for w in want):
-        if not lines or not lines[0].startswith("OUT_OF_RANGE output "):
-            wrong.append("got %s, want OUT_OF_RANGE" % lines[:1])
+        why = ("OUT_OF_RANGE output ",) if c["mask"] is None else ("OUT_OF_RANGE output ", "INVALID_ARGUMENT output ")
+        if not lines or not lines[0].startswith(why):
+            wrong.append("got %s, want %s" % (lines[:1], why))
         return wrong
     if not lines or not lines[0].startswith("OK") or len(lines) != 1 + len(c["ops"]):
         return wrong + ["got %s" % lines[:1]]
@@ -154,7 +178,7 @@ def check(c, lines):
 
 
 def describe(c):
-    return "%s %s %s ops=%s result=%s nan=%s" % (c["dtype"], c["name"], c["shape"], c["ops"], c["result"], c["nan"])
+    return "%s %s %s ops=%s result=%s nan=%s mask=%d" % (c["dtype"], c["name"], c["shape"], c["ops"], c["result"], c["nan"], c["mask_kind"])
 
 
 if __name__ == "__main__":

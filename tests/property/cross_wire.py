@@ -23,8 +23,7 @@ class Grpc:
     def __init__(self, addresses):
         import grpc
         self.grpc, (self.pb, services) = grpc, grpc_client.stubs()
-        self.channels = [grpc.insecure_channel(address.replace("tcp:", ""), options=[("grpc.use_local_subchannel_pool", 1)])
-                         for address in addresses]
+        self.channels = [grpc_client.channel(address) for address in addresses]
         self.stubs = [services.CuredStub(channel) for channel in self.channels]
         self.names = {number: name[6:].lower() for name, number in self.pb.Dtype.items()}
 

@@ -10,6 +10,7 @@
 #include "kernels/core/close.h"
 #include "kernels/core/fast.h"
 #include "kernels/core/float_state.h"
+#include "kernels/cpu/axis/hidden.h"
 #include "kernels/cpu/axis/plan.h"
 #include "kernels/cpu/columns/range.h"
 #include "kernels/cpu/order.h"
@@ -27,7 +28,9 @@ typedef enum way { WAY_GATHER, WAY_ROWS, WAY_LONG_ROWS, WAY_COLUMNS } way;
 static way way_of(const cr_axis_plan *plan) {
     const cr_shape *shape = &plan->spec->shape;
     if (shape->inner == 1) return cr_axis_has_short_rows(plan->spec) ? WAY_ROWS : WAY_LONG_ROWS;
-    if (shape->inner <= NARROW && shape->n <= BLOCK_SMALL / plan->size / shape->inner && cr_fast_on(CR_FAST_GATHER))
+    const bool gathers = !plan->hidden || plan->spec->mask_line == shape->inner;
+    if (gathers && shape->inner <= NARROW && shape->n <= BLOCK_SMALL / plan->size / shape->inner &&
+        cr_fast_on(CR_FAST_GATHER))
         return WAY_GATHER;
     return WAY_COLUMNS;
 }
@@ -59,9 +62,10 @@ static way plan_blocks(cr_axis_plan *plan, const cr_axis_spec *spec, size_t *scr
         uint32_t columns = padded(gather_columns(plan));
         cr_axis_plan_strips(plan, columns);
         tile = columns * spec->shape.n * plan->size;
+        if (plan->hidden) tile += columns * spec->shape.n + BLOCK_SMALL;
     } else if (w == WAY_ROWS) {
         cr_axis_plan_strips(plan, CR_ROWS);
-        tile = sizeof(cr_rows);
+        tile = sizeof(cr_rows) + (plan->hidden ? cr_hidden_rows_bytes(plan) : 0);
     } else if (w == WAY_LONG_ROWS) {
         cr_axis_plan_strips(plan, ROWS_AT_ONCE);
     } else {
@@ -121,23 +125,44 @@ static void gather(uint8_t *to, size_t stride, const uint8_t *from, uint64_t blo
     }
 }
 
-static cr_status gathered(const cr_axis_plan *plan, const cr_axis_isa *isa, const uint8_t *data, uint64_t blocks,
+/* The bytes of a mask, from its element `at` on, as gather does it. block: room for one block's. */
+static void gather_kept(uint8_t *to, size_t stride, const cr_axis_isa *isa, const cr_mask *mask, uint64_t at,
+                        uint64_t blocks, const cr_shape *shape, uint8_t *block) {
+    const uint64_t elements = shape->n * shape->inner;
+    for (uint64_t b = 0; b < blocks; b++) {
+        isa->keep(block, mask, at + b * elements, elements);
+        gather(to + b * shape->inner, stride, block, 1, shape->n, shape->inner);
+    }
+}
+
+static cr_status gathered(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_view *view, uint64_t blocks,
                           void *scratch, const target *to) {
     const cr_shape *shape = &plan->spec->shape;
     cr_strip *strip = scratch;
     uint8_t *tile = (uint8_t *)scratch + plan->strip_bytes;
     size_t stride = plan->columns * plan->size;
+    uint8_t *kept = tile + stride * shape->n, *room = kept + plan->columns * shape->n;
+    const cr_mask mask = {.data = kept, .kind = CR_MASK_BYTES};
+    cr_hidden hidden;
+    if (plan->hidden) cr_hidden_make(&hidden, plan, isa, &mask);
+    hidden.mask_line = plan->columns;
     uint64_t at_once = gather_columns(plan) / shape->inner;
     hints hint = {{-1, -1, -1}, {0, 0, 0}};
     for (uint64_t b = 0; b < blocks; b += at_once) {
         uint64_t now = blocks - b < at_once ? blocks - b : at_once;
         unsigned columns = (unsigned)(now * shape->inner);
-        gather(tile, stride, data + b * shape->n * shape->inner * plan->size, now, shape->n, shape->inner * plan->size);
+        gather(tile, stride, view->data + b * shape->n * shape->inner * plan->size, now, shape->n,
+               shape->inner * plan->size);
+        if (plan->hidden)
+            gather_kept(kept, plan->columns, isa, &view->mask, b * shape->n * shape->inner, now, shape, room);
         cr_strip_init(plan, strip);
         hints_use(&hint, strip);
         for (uint64_t k = 0; k < shape->n; k += CR_LINES) {
             unsigned lines = shape->n - k < CR_LINES ? (unsigned)(shape->n - k) : CR_LINES;
-            isa->lines(plan, strip, tile + k * stride, stride, lines, 0, columns, k, 0);
+            if (plan->hidden)
+                cr_hidden_lines(&hidden, strip, tile + k * stride, stride, lines, 0, columns, k, 0, 0);
+            else
+                isa->lines(plan, strip, tile + k * stride, stride, lines, 0, columns, k, 0);
         }
         hints_take(&hint, strip, HINT_MISSES);
         cr_status status = cr_strip_finish(plan, isa, strip, 0, columns, to->output + b * shape->inner, to->out,
@@ -147,7 +172,7 @@ static cr_status gathered(const cr_axis_plan *plan, const cr_axis_isa *isa, cons
     return CR_OK;
 }
 
-static cr_status long_rows(const cr_axis_plan *plan, const cr_axis_isa *isa, const uint8_t *data, uint64_t blocks,
+static cr_status long_rows(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_view *view, uint64_t blocks,
                            void *scratch, const target *to) {
     cr_strip *strip = scratch;
     uint64_t n = plan->spec->shape.n;
@@ -156,7 +181,7 @@ static cr_status long_rows(const cr_axis_plan *plan, const cr_axis_isa *isa, con
         unsigned now = blocks - b < ROWS_AT_ONCE ? (unsigned)(blocks - b) : ROWS_AT_ONCE;
         cr_strip_init(plan, strip);
         hints_use(&hint, strip);
-        for (unsigned i = 0; i < now; i++) isa->row(plan, strip, i, data + (b + i) * n * plan->size, n);
+        for (unsigned i = 0; i < now; i++) isa->row(plan, strip, i, view->data + (b + i) * n * plan->size, n);
         hints_take(&hint, strip, HINT_MISSES);
         cr_status status = cr_strip_finish(plan, isa, strip, 0, now, to->output + b, to->out, b, to->error);
         if (status != CR_OK) return status;
@@ -164,11 +189,13 @@ static cr_status long_rows(const cr_axis_plan *plan, const cr_axis_isa *isa, con
     return CR_OK;
 }
 
-static cr_status rows(const cr_axis_plan *plan, const cr_axis_isa *isa, const uint8_t *data, uint64_t blocks,
+static cr_status rows(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_view *view, uint64_t blocks,
                       void *scratch, const target *to) {
     uint64_t n = plan->spec->shape.n;
     unsigned at_once = cr_rows_at_once(n * plan->size);
     cr_rows *all = (cr_rows *)(void *)((uint8_t *)scratch + plan->strip_bytes);
+    cr_hidden hidden;
+    if (plan->hidden) cr_hidden_make(&hidden, plan, isa, &view->mask);
     all->strip = scratch;
     all->borders = NULL;
     cr_strip_init(plan, all->strip);
@@ -178,8 +205,11 @@ static cr_status rows(const cr_axis_plan *plan, const cr_axis_isa *isa, const ui
     }
     for (uint64_t b = 0; b < blocks; b += at_once) {
         unsigned now = blocks - b < at_once ? (unsigned)(blocks - b) : at_once;
-        all->data = data + b * n * plan->size;
-        isa->rows(plan, all, all->data, now, n);
+        all->data = view->data + b * n * plan->size;
+        if (plan->hidden)
+            cr_hidden_rows(&hidden, all, all->data, now, b, (uint8_t *)(all + 1));
+        else
+            isa->rows(plan, all, all->data, now, n);
         cr_status status = cr_rows_finish(plan, isa, all, now, to->output + b, to->out, b, to->error);
         if (status != CR_OK) return status;
     }
@@ -211,14 +241,15 @@ static bool plain(const cr_axis_plan *plan, const cr_axis_isa *isa, cr_columns_r
     return true;
 }
 
-static cr_status columns(const cr_axis_plan *plan, const cr_axis_isa *isa, const uint8_t *data, uint64_t blocks,
+static cr_status columns(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_view *view, uint64_t blocks,
                          void *scratch, const target *to) {
     const cr_shape *shape = &plan->spec->shape;
     uint64_t wide = STRIPS_AT_ONCE * CR_STRIP;
     unsigned unsure = 0;
     enum { PATIENCE = 2 };
     for (uint64_t b = 0; b < blocks; b++) {
-        const uint8_t *block = data + b * shape->n * shape->inner * plan->size;
+        const uint8_t *block = view->data + b * shape->n * shape->inner * plan->size;
+        const cr_mask mask = cr_mask_from(view->mask, b * shape->n * plan->spec->mask_line);
         for (uint64_t c = 0; c < plan->width; c += wide) {
             cr_columns_range range = {c, plan->width - c < wide ? plan->width : c + wide};
             if (unsure < PATIENCE && plain(plan, isa, range, block, to, b * shape->inner + c)) continue;
@@ -226,7 +257,7 @@ static cr_status columns(const cr_axis_plan *plan, const cr_axis_isa *isa, const
             for (uint64_t s = 0; s < (range.end - c + CR_STRIP - 1) / CR_STRIP; s++) {
                 cr_strip_init(plan, cr_strip_at(plan, scratch, s));
             }
-            cr_columns_fold_range(plan, isa, scratch, range, block, shape->n * shape->inner, 0);
+            cr_columns_fold_range(plan, isa, scratch, range, block, &mask, shape->n * shape->inner, 0);
             uint64_t first = plan->width == shape->inner ? c : 0;
             uint64_t count = plan->width == shape->inner ? range.end - c : shape->inner;
             cr_status status =
@@ -254,7 +285,7 @@ cr_status cr_cpu_axis_blocks_view(const cr_axis_spec *spec, const cr_view *view,
     status = (w == WAY_GATHER      ? gathered
               : w == WAY_ROWS      ? rows
               : w == WAY_LONG_ROWS ? long_rows
-                                   : columns)(&plan, isa, view->data, blocks, scratch, &to);
+                                   : columns)(&plan, isa, view, blocks, scratch, &to);
     cr_float_leave(state);
     return status;
 }

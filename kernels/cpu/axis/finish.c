@@ -8,6 +8,7 @@
 #include "kernels/core/key.h"
 #include "kernels/core/limbs.h"
 #include "kernels/core/round.h"
+#include "kernels/cpu/axis/hidden.h"
 #include "kernels/cpu/axis/plan.h"
 #include "kernels/cpu/rows/rows.h"
 
@@ -21,7 +22,8 @@ typedef struct finish {
     cr_op op;
     cr_term term;
     bool root;
-    uint64_t divisor; /* of all n elements; 1: there is nothing to divide by */
+    uint64_t divisor;     /* of all n elements; 1: there is nothing to divide by */
+    const double *counts; /* of each column, how many count; NULL: all */
     cr_dtype result;
     uint8_t *to;
     uint8_t *status; /* NULL: not wanted */
@@ -60,20 +62,19 @@ static void put_sum(const cr_axis_plan *plan, const cr_strip *strip, int which, 
     special->ninfs = cr_strip_special(plan, strip, which, 2)[column];
 }
 
-/* A column as a partial. */
-static void to_partial(const cr_axis_plan *plan, const cr_strip *strip, unsigned column, uint32_t families,
-                       cr_partial *p) {
+void cr_strip_partial(const cr_axis_plan *plan, const cr_strip *strip, unsigned column, uint32_t families,
+                      cr_partial *p) {
     cr_partial_init(p, plan->dtype, families);
-    p->n = plan->spec->shape.n;
+    p->n = cr_strip_n(plan, strip, column);
     for (int which = 0; which < CR_KNOWN_SUMS; which++)
         if (families & cr_sum_rows[which].family) put_sum(plan, strip, which, column, p);
     if (families & CR_FAM_COUNTS) {
         p->nans = words(strip, plan->nans)[column];
-        p->nonzero = p->n - words(strip, plan->zeros)[column];
+        p->nonzero = plan->spec->shape.n - words(strip, plan->zeros)[column];
     }
     if (families & CR_FAM_EXTREMA) {
         p->first_nan = words(strip, plan->first_nan)[column];
-        if (is_empty(plan, strip, column)) return;
+        if (p->n == 0 || is_empty(plan, strip, column)) return;
         p->min.key = key_of(plan, strip, plan->min_key, column);
         p->max.key = key_of(plan, strip, plan->max_key, column);
         p->min.index = p->max.index = 0; /* whoever asks for indices goes another way */
@@ -84,7 +85,7 @@ static uint8_t *status_of(const finish *f, unsigned i) { return f->status ? f->s
 
 static cr_status store_slowly(const finish *f, unsigned i, cr_error *error) {
     cr_partial p;
-    to_partial(f->plan, f->strip, f->first + i, cr_op_needs(f->op, f->plan->dtype), &p);
+    cr_strip_partial(f->plan, f->strip, f->first + i, cr_op_needs(f->op, f->plan->dtype), &p);
     return cr_axis_store_or(&p, f->op, &f->plan->spec->finish, f->output + i, f->to + i * cr_dtype_size(f->result),
                             status_of(f, i), error);
 }
@@ -96,7 +97,12 @@ static void store_rounded(const finish *f, int which) {
     unsigned left = f->count;
     bool narrow = f->result == CR_F32;
     size_t size = cr_dtype_size(f->result);
-    if ((narrow && divisor == 0) || f->result == CR_F64) {
+    if (f->counts && divisor != 0 && f->result == CR_F64) {
+        cr_row_sums sums;
+        f->isa->column_sums(f->plan, f->strip, which, f->first, f->count, &sums);
+        f->isa->round_rows(&sums, f->count, divisor, f->counts, false, f->to, hard);
+        cr_undivided(f->counts, f->count, CR_DIVISOR_COUNT, 0, f->result, f->to, hard);
+    } else if ((narrow && divisor == 0) || (!f->counts && f->result == CR_F64)) {
         left = f->isa->round(f->plan, f->strip, which, f->first, f->count, divisor, narrow, f->to, hard);
     } else {
         memset(hard, 1, f->count);
@@ -174,12 +180,12 @@ static void store_known(const finish *f, bool least, bool arg) {
                  : elements_64)(f->to, keys, f->count, kind == CR_KIND_FLOAT, top);
 }
 
-static cr_status store_extrema(const finish *f) {
+static void put_extrema(const finish *f) {
     const cr_axis_plan *plan = f->plan;
     bool least = f->term == CR_TERM_LEAST || f->term == CR_TERM_LEAST_INDEX, arg = cr_op_is_index(f->op);
     if (!f->strip->nans) {
         store_known(f, least, arg);
-        return CR_OK;
+        return;
     }
     bool skip = plan->spec->finish.nan == CR_NAN_SKIP;
     uint64_t nan_bits = cr_dtype_kind(plan->dtype) == CR_KIND_FLOAT ? cr_float_nan(plan->dtype) : 0;
@@ -198,7 +204,77 @@ static cr_status store_extrema(const finish *f) {
         }
         memcpy(f->to + i * size, &bits, size);
     }
-    return CR_OK;
+}
+
+/* Indices that may be of hidden elements, because all that counts is as they are. */
+static void put_kept(const finish *f) {
+    const cr_axis_plan *plan = f->plan;
+    const bool least = f->term == CR_TERM_LEAST_INDEX, is_float = cr_dtype_kind(plan->dtype) == CR_KIND_FLOAT;
+    const uint64_t worst = cr_hidden_worst(plan->dtype, least), *kept = words(f->strip, plan->kept) + f->first;
+    const uint64_t *nans = words(f->strip, plan->first_nan) + f->first;
+    if (is_float && plan->spec->finish.nan == CR_NAN_SKIP) return; /* they are NaNs */
+    for (unsigned i = 0; i < f->count; i++) {
+        const uint64_t key = key_of(plan, f->strip, least ? plan->min_key : plan->max_key, f->first + i);
+        if (f->strip->nans && nans[i] != UINT64_MAX) continue;
+        if (cr_bits_of_key(plan->dtype, key) == worst) memcpy(f->to + i * sizeof *kept, &kept[i], sizeof *kept);
+    }
+}
+
+static cr_status store_extrema(const finish *f, cr_error *error) {
+    cr_status status = CR_OK;
+    put_extrema(f);
+    if (f->plan->hidden && cr_op_is_index(f->op)) put_kept(f);
+    for (unsigned i = 0; f->counts && i < f->count && status == CR_OK; i++)
+        if (f->counts[i] == 0) status = store_slowly(f, i, error); /* there is none */
+    return status;
+}
+
+/* The greatest element less the least, as bits of the result. False: that is no float64, and no integer of 64 bits. */
+static bool range_of(const finish *f, uint64_t least, uint64_t greatest, uint64_t *bits) {
+    const cr_dtype dtype = f->plan->dtype;
+    double low, high;
+    if (cr_dtype_kind(dtype) != CR_KIND_FLOAT) {
+        const unsigned unused = cr_dtype_kind(dtype) == CR_KIND_SINT ? 64 - 8 * (unsigned)f->plan->size : 0;
+        *bits = (uint64_t)((int64_t)(greatest << unused) >> unused) - (uint64_t)((int64_t)(least << unused) >> unused);
+        return f->result == CR_U64 || (f->result == CR_I64 && *bits <= INT64_MAX);
+    }
+    if (f->result != CR_F64 || f->plan->size < sizeof(float)) return false;
+    if (dtype == CR_F64) {
+        memcpy(&low, &least, sizeof low);
+        memcpy(&high, &greatest, sizeof high);
+    } else {
+        const uint32_t ends[2] = {(uint32_t)least, (uint32_t)greatest};
+        float narrow[2];
+        memcpy(narrow, ends, sizeof narrow);
+        low = narrow[0];
+        high = narrow[1];
+    }
+    high -= low;
+    memcpy(bits, &high, sizeof high);
+    return high - high == 0; /* it is finite */
+}
+
+/* Magnitudes and ranges, which want both ends. */
+static cr_status store_ends(const finish *f, cr_error *error) {
+    const cr_axis_plan *plan = f->plan;
+    const size_t size = cr_dtype_size(f->result);
+    cr_status status = CR_OK;
+    for (unsigned i = 0; i < f->count && status == CR_OK; i++) {
+        const unsigned column = f->first + i;
+        const uint64_t least = cr_bits_of_key(plan->dtype, key_of(plan, f->strip, plan->min_key, column));
+        const uint64_t greatest = cr_bits_of_key(plan->dtype, key_of(plan, f->strip, plan->max_key, column));
+        uint64_t bits = 0;
+        bool known = !f->strip->nans && !(f->counts && f->counts[i] == 0);
+        if (f->term == CR_TERM_RANGE)
+            known = known && range_of(f, least, greatest, &bits);
+        else
+            bits = cr_greatest_magnitude(plan->dtype, least, greatest);
+        if (known)
+            memcpy(f->to + i * size, &bits, size);
+        else
+            status = store_slowly(f, i, error);
+    }
+    return status;
 }
 
 /* What a sum of floats counts of column i's infinities. */
@@ -214,10 +290,10 @@ static cr_status store_counts(const finish *f) {
     bool counted = (plan->fast & CR_FAM_COUNTS) != 0, skip = plan->spec->finish.nan == CR_NAN_SKIP;
     const uint64_t *nans = words(f->strip, plan->nans) + f->first, *zeros = words(f->strip, plan->zeros) + f->first;
     for (unsigned i = 0; i < f->count; i++) {
-        uint64_t nan = counted ? nans[i] : 0, zero = counted ? zeros[i] : 0;
-        uint64_t n = plan->spec->shape.n - (skip ? nan : 0);
+        uint64_t nan = counted ? nans[i] : 0, zero = counted ? zeros[i] : 0, less = skip ? nan : 0;
+        uint64_t n = cr_strip_n(plan, f->strip, f->first + i) - less, nonzero = plan->spec->shape.n - less - zero;
         uint64_t infinite = f->term == CR_TERM_INFINITIES ? infinities(f, i) : 0;
-        uint64_t value = cr_close_count(f->term, n, n - zero, nan, infinite);
+        uint64_t value = cr_close_count(f->term, n, nonzero, nan, infinite);
         if (f->result == CR_BOOL) {
             f->to[i] = (uint8_t)value;
         } else {
@@ -248,10 +324,12 @@ static cr_status store_squares(const finish *f, cr_error *error) {
     if (f->plan->dtype == CR_F64) doubt_ends(&square, f->count, 0x1p-900, 0x1p900);
     if (f->plan->dtype == CR_F64 && spread) doubt_ends(&sum, f->count, 0x1p-480, 0x1p450);
     if (!spread && !f->root && (narrow || f->result == CR_F64)) {
-        f->isa->round_rows(&square, f->count, 0, narrow, f->to, hard);
+        f->isa->round_rows(&square, f->count, 0, NULL, narrow, f->to, hard);
     } else if (f->result == CR_F64 && (!spread || (n > opts->ddof && n <= most))) {
-        f->isa->round_squares(spread ? &sum : NULL, &square, f->count, n, NULL, opts->ddof, f->root, f->to, hard);
+        f->isa->round_squares(spread ? &sum : NULL, &square, f->count, n, f->counts, opts->ddof, f->root, f->to, hard);
     }
+    if (spread && f->counts)
+        cr_undivided(f->counts, f->count, CR_DIVISOR_COUNT_LESS_DDOF, opts->ddof, f->result, f->to, hard);
     for (unsigned i = 0; i < f->count; i++) {
         for (int kind = 0; kind < 3 && f->strip->sums[2].special; kind++) {
             hard[i] |= cr_strip_special(f->plan, f->strip, 2, kind)[f->first + i] != 0;
@@ -295,8 +373,8 @@ static cr_status store(const finish *f, cr_error *error) {
             status = store_sums(f, &done, error);
             break;
         case CR_CLOSING_EXTREMA:
-            if (f->term == CR_TERM_GREATEST_MAGNITUDE || f->term == CR_TERM_RANGE) break;
-            return store_extrema(f);
+            if (f->term == CR_TERM_GREATEST_MAGNITUDE || f->term == CR_TERM_RANGE) return store_ends(f, error);
+            return store_extrema(f, error);
         case CR_CLOSING_COUNTS:
             return store_counts(f);
         case CR_CLOSING_BITS:
@@ -315,6 +393,9 @@ cr_status cr_strip_finish_op(const cr_axis_plan *plan, const cr_axis_isa *isa, c
     const cr_axis_spec *spec = plan->spec;
     cr_dtype result = cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish);
     for (unsigned done = 0; done < count; done += CR_STRIP_PAD) {
+        double counts[CR_STRIP_PAD];
+        for (unsigned i = 0; plan->counted && i < CR_STRIP_PAD; i++)
+            counts[i] = done + i < count ? (double)cr_strip_n(plan, strip, first + done + i) : 1;
         finish f = {.plan = plan,
                     .isa = isa,
                     .strip = strip,
@@ -325,6 +406,7 @@ cr_status cr_strip_finish_op(const cr_axis_plan *plan, const cr_axis_isa *isa, c
                     .term = cr_op_term(spec->ops[k]),
                     .root = cr_op_is_root(spec->ops[k]),
                     .divisor = cr_close_divisor(cr_op_divisor(spec->ops[k]), spec->shape.n, spec->finish.ddof),
+                    .counts = plan->counted ? counts : NULL,
                     .result = result,
                     .to = (uint8_t *)out[k] + (at + done) * cr_dtype_size(result),
                     .status = cr_axis_status_at(spec, out, k, at + done)};

@@ -1,18 +1,22 @@
-/* generic: reductions along an axis by one partial per output, for every type and family that cr_cpu_fold knows.
+/* generic: reductions along an axis by one partial per output, for every type and family that cr_cpu_fold knows; and pairs, by what takes
+ * many outputs at once, with a partial for those that it leaves.
  * What the strips do not hold is done here, and what they do hold is tested against it.
  *
  * Columns are gathered, a few at a time, into contiguous scratch, and folded from there.
  * Thread: any. Owner: the caller owns every buffer. */
 #include <string.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/cpu/axis/plan.h"
 #include "kernels/cpu/fold.h"
+#include "kernels/cpu/pairs/sums.h"
 #include "kernels/cpu/rows/pairs.h"
 
 enum {
     GATHER_BYTES = 32768, /* on the stack; holds 4,096 elements of any type */
     GATHER_LINES = 512,
-    GATHER_COLUMNS = 64
+    GATHER_COLUMNS = 64,
+    NEAR_LINE = 512 /* bytes */
 };
 
 /* Gathers lines × columns at p (stride bytes a line) so that each column is contiguous. */
@@ -84,9 +88,30 @@ void cr_axis_generic_fold(const cr_axis_plan *plan, cr_partial *partials, const 
     }
 }
 
+static size_t partials_bytes(uint64_t inner) {
+    return cr_lined((inner < GATHER_COLUMNS ? (size_t)inner : GATHER_COLUMNS) * sizeof(cr_partial));
+}
+
+/* Whether pairs go by rows/pairs.h. */
+static bool by_pair_rows(const cr_axis_plan *plan) {
+    const cr_shape *shape = &plan->spec->shape;
+    const bool rows = cr_axis_has_rows(plan->spec);
+    const uint64_t most = rows ? CR_PAIR_ROW_BYTES / plan->size : (uint64_t)1 << CR_PAIR_LINES_LOG2;
+    /* Lines that lie far apart are read again and again where each vector of columns is taken by itself. */
+    const bool near = rows || shape->inner * plan->size <= NEAR_LINE || !cr_fast_on(CR_FAST_PAIR_TERMS);
+    return near && shape->n <= most && cr_pair_rows_take(plan, plan->generic_ops);
+}
+
+static size_t terms_bytes(const cr_axis_plan *plan) {
+    cr_pair_sums sums;
+    if (by_pair_rows(plan) || !cr_pair_sums_make(&sums, plan)) return 0;
+    if (!cr_axis_has_rows(plan->spec)) return cr_pair_group_bytes(&sums);
+    return cr_pair_rows_at_once(&sums) ? cr_pair_rows_bytes(&sums) : 0;
+}
+
 size_t cr_axis_generic_scratch(const cr_axis_plan *plan) {
     uint64_t inner = plan->spec->shape.inner;
-    return plan->generic_ops == 0 ? 0 : (inner < GATHER_COLUMNS ? (size_t)inner : GATHER_COLUMNS) * sizeof(cr_partial);
+    return plan->generic_ops == 0 ? 0 : partials_bytes(inner) + terms_bytes(plan);
 }
 
 cr_status cr_axis_store_ops(const cr_axis_plan *plan, cr_ops ops, const cr_partial *p, uint64_t output, uint64_t at,
@@ -108,6 +133,7 @@ typedef struct a_call {
     const cr_view *view;
     uint64_t output;
     cr_partial *partials;
+    void *terms; /* scratch of sums of terms */
     void *const *out;
     cr_error *error;
 } a_call;
@@ -155,7 +181,7 @@ static cr_status pairs_of_rows(const a_call *call, uint64_t b, unsigned count) {
 }
 
 /* Columns [c, c + count) of block b, CR_ROWS at most, of pairs. */
-static cr_status pairs_of_columns(const a_call *call, uint64_t b, uint64_t c, unsigned count) {
+static cr_status pairs_of_columns(const a_call *call, uint64_t b, uint64_t c, uint64_t count) {
     const cr_axis_spec *spec = call->plan->spec;
     const size_t size = call->plan->size;
     const cr_view block = block_at(call, b);
@@ -167,28 +193,73 @@ static cr_status pairs_of_columns(const a_call *call, uint64_t b, uint64_t c, un
                                 .n = spec->shape.n,
                                 .x_line = spec->shape.inner * size,
                                 .y_line = spec->second_line * size};
-    cr_pair_rows_answer(call->plan, call->plan->generic_ops, &lines, count, b * spec->shape.inner + c, call->out, hard);
+    cr_pair_rows_answer(call->plan, call->plan->generic_ops, &lines, (unsigned)count, b * spec->shape.inner + c,
+                        call->out, hard);
     for (unsigned i = 0; i < count && status == CR_OK; i++)
         if (hard[i]) status = fold_columns(call, b, c + i, 1);
     return status;
 }
 
+/* Rows by sums of their terms. */
+static cr_status terms_of_rows(const a_call *call, const cr_pair_sums *sums, uint64_t blocks) {
+    const unsigned at_once = cr_pair_rows_at_once(sums);
+    cr_status status = CR_OK;
+    cr_pair_rows_init(sums, call->terms);
+    for (uint64_t b = 0; b < blocks && status == CR_OK; b += at_once) {
+        const unsigned count = blocks - b < at_once ? (unsigned)(blocks - b) : at_once;
+        const cr_view rows = block_at(call, b);
+        uint8_t hard[CR_ROWS];
+        cr_pair_rows_answer_all(sums, &rows, count, call->output + b, b, call->terms, call->out, hard);
+        for (unsigned i = 0; i < count && status == CR_OK; i++)
+            if (hard[i]) status = fold_columns(call, b + i, 0, 1);
+    }
+    return status;
+}
+
+/* Columns of blocks by sums of their terms. */
+static cr_status terms_of_columns(const a_call *call, const cr_pair_sums *sums, uint64_t blocks) {
+    const uint64_t inner = call->plan->spec->shape.inner;
+    /* Where terms lost bits, these leave single columns to partials. */
+    const bool known = cr_pair_rows_take(call->plan, call->plan->generic_ops);
+    cr_status status = CR_OK;
+    for (uint64_t b = 0; b < blocks; b++) {
+        const cr_view block = block_at(call, b);
+        for (uint64_t c = 0; c < inner && status == CR_OK; c += CR_PAIR_GROUP) {
+            const unsigned now = inner - c < CR_PAIR_GROUP ? (unsigned)(inner - c) : (unsigned)CR_PAIR_GROUP;
+            const uint64_t at = b * inner + c;
+            bool lost;
+            status = cr_pair_group_answer(sums, &block, c, now, call->output + at, at, call->terms, call->out, &lost,
+                                          call->error);
+            for (unsigned i = 0, some; lost && i < now && status == CR_OK; i += some) {
+                some = now - i < GATHER_COLUMNS ? now - i : GATHER_COLUMNS;
+                status = (known ? pairs_of_columns : fold_columns)(call, b, c + i, some);
+            }
+        }
+    }
+    return status;
+}
+
 cr_status cr_axis_generic_blocks(const cr_axis_plan *plan, const cr_view *view, uint64_t output, uint64_t blocks,
                                  void *scratch, void *const out[], cr_error *error) {
-    const a_call call = {plan, view, output, scratch, out, error};
+    cr_pair_sums sums;
+    const a_call call = {plan, view, output, scratch, (uint8_t *)scratch + partials_bytes(plan->spec->shape.inner),
+                         out,  error};
     const cr_shape *shape = &plan->spec->shape;
     const bool rows = cr_axis_has_rows(plan->spec);
-    const uint64_t most = rows ? CR_PAIR_ROW_BYTES / plan->size : (uint64_t)1 << CR_PAIR_LINES_LOG2;
-    const bool pairs = shape->n <= most && cr_pair_rows_take(plan, plan->generic_ops, view);
+    const bool pairs = by_pair_rows(plan);
     cr_status status = CR_OK;
     for (uint64_t b = 0; rows && pairs && b < blocks && status == CR_OK; b += CR_ROWS)
         status = pairs_of_rows(&call, b, blocks - b < CR_ROWS ? (unsigned)(blocks - b) : CR_ROWS);
     if (rows && pairs) return status;
+    if (!pairs && cr_pair_sums_make(&sums, plan)) {
+        if (!rows) return terms_of_columns(&call, &sums, blocks);
+        if (cr_pair_rows_at_once(&sums)) return terms_of_rows(&call, &sums, blocks);
+    }
     const uint64_t step = pairs ? CR_ROWS : GATHER_COLUMNS;
     for (uint64_t b = 0; b < blocks; b++) {
         for (uint64_t c = 0; c < shape->inner && status == CR_OK; c += step) {
             const uint64_t now = shape->inner - c < step ? shape->inner - c : step;
-            status = pairs ? pairs_of_columns(&call, b, c, (unsigned)now) : fold_columns(&call, b, c, now);
+            status = pairs ? pairs_of_columns(&call, b, c, now) : fold_columns(&call, b, c, now);
         }
     }
     return status;

@@ -43,7 +43,7 @@ static bool leading_bits(const cr_axis_plan *plan, const cr_strip *strip, int wh
 
 uint64_t cr_strip_number(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned column, bool mean,
                          cr_dtype result) {
-    uint64_t n = plan->spec->shape.n;
+    uint64_t n = cr_strip_n(plan, strip, column);
     if (strip->sums[which].special) {
         uint64_t nans = cr_strip_special(plan, strip, which, 0)[column];
         bool pinf = cr_strip_special(plan, strip, which, 1)[column] != 0;

@@ -7,6 +7,7 @@
 
 #include "kernels/core/fast.h"
 #include "kernels/core/limbs.h"
+#include "kernels/cpu/axis/hidden.h"
 #include "kernels/cpu/fold.h"
 
 const cr_axis_isa *cr_axis_current(void) {
@@ -81,6 +82,18 @@ void cr_axis_plan_strips(cr_axis_plan *plan, uint32_t columns) {
         plan->nans = at += words;
         at += words;
     }
+    if (plan->hidden) {
+        plan->left = at;
+        plan->spare = at += words;
+        at += words;
+    }
+    if (plan->hidden && plan->indices) {
+        plan->kept = at;
+        plan->spare_index = at += words;
+        plan->spare_key[0] = at += words;
+        plan->spare_key[1] = at += words;
+        at += words;
+    }
     plan->strip_bytes = (at + ALIGN - 1) / ALIGN * ALIGN;
 }
 
@@ -95,27 +108,31 @@ static uint64_t width_for(uint64_t inner, size_t size) {
 }
 
 bool cr_axis_has_short_rows(const cr_axis_spec *spec) {
-    return spec->shape.inner == 1 && spec->mask_line == 0 &&
+    return spec->shape.inner == 1 && spec->mask_line <= 1 &&
            spec->shape.n <= CR_ROW_BYTES / cr_dtype_size(spec->dtype) && cr_fast_on(CR_FAST_SHORT_ROWS);
 }
 
 void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
     uint32_t in_strips = CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_EXTREMA | CR_FAM_COUNTS;
     *plan = (cr_axis_plan){.spec = spec, .dtype = spec->dtype, .size = cr_dtype_size(spec->dtype)};
-    /* Squares are known of short rows of floats, and of columns. */
+    /* Squares are known of columns, and of short rows but of integers of 64 bits. */
     const bool floats = cr_dtype_kind(spec->dtype) == CR_KIND_FLOAT, narrow = floats && spec->dtype != CR_F64;
     const bool by_column = narrow || cr_fast_on(CR_FAST_SQUARE_COLUMNS);
-    if (spec->shape.inner > 1 ? by_column : floats && cr_axis_has_short_rows(spec)) in_strips |= CR_FAM_SUMSQ;
+    const bool by_row = floats || (plan->size < sizeof(uint64_t) && cr_fast_on(CR_FAST_SQUARE_ROWS));
+    if (spec->shape.inner > 1 ? by_column : by_row && cr_axis_has_short_rows(spec)) in_strips |= CR_FAM_SUMSQ;
     const bool bytes_of_floats = floats && plan->size == 1;
     if (bytes_of_floats) in_strips &= ~(uint32_t)CR_FAM_SUMS;
-    bool fast = spec->shape.n != 0 && spec->mask_line == 0 && cr_fast_on(CR_FAST_STRIPS);
+    const bool masked = spec->mask_line != 0;
+    bool fast = spec->shape.n != 0 && cr_fast_on(CR_FAST_STRIPS);
+    if (masked) fast &= cr_fast_on(CR_FAST_HIDDEN) && (spec->shape.inner > 1 || cr_axis_has_short_rows(spec));
     for (uint32_t k = 0; k < spec->op_count; k++) {
         cr_op op = spec->ops[k];
         uint32_t needs = cr_op_needs(op, spec->dtype);
         if (cr_op_closing(op) == CR_CLOSING_ORDER && spec->shape.n != 0) {
             plan->order_ops |= cr_ops_of(op);
-        } else if (fast && (needs & ~in_strips) == 0) {
+        } else if (fast && (needs & ~in_strips) == 0 && (!masked || cr_hidden_takes(op, spec->dtype))) {
             plan->fast |= needs;
+            plan->counted |= masked && cr_hidden_counts(op);
             plan->strip_ops |= cr_ops_of(op);
             plan->wants |= cr_op_wants(op);
         } else {
@@ -123,6 +140,7 @@ void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
             plan->generic_ops |= cr_ops_of(op);
         }
     }
+    plan->hidden = masked && plan->strip_ops != 0;
     plan->indices = (plan->wants & (CR_WANTS_ARGMIN | CR_WANTS_ARGMAX)) != 0;
     plan->digits[CR_AT_SUM] = plan->digits[CR_AT_SUMABS] = digits_of(spec->dtype);
     plan->digits[CR_AT_SUMSQ] = square_digits_of(spec->dtype);
@@ -133,12 +151,13 @@ void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
     plan->cached = bytes < cached_bytes;
     plan->unseen = bytes <= near_bytes && cr_fast_on(CR_FAST_UNSEEN) && cr_fast_tells_inexact();
     uint64_t inner = spec->shape.inner ? spec->shape.inner : 1;
-    plan->plain = fast && spec->dtype == CR_F32 && cr_fast_on(CR_FAST_PLAIN_COLUMNS) && cr_fast_tells_inexact();
+    plan->plain =
+        fast && !masked && spec->dtype == CR_F32 && cr_fast_on(CR_FAST_PLAIN_COLUMNS) && cr_fast_tells_inexact();
     for (uint32_t k = 0; k < spec->op_count; k++) {
         bool adds = cr_op_term(spec->ops[k]) == CR_TERM_VALUE && !cr_op_is_root(spec->ops[k]);
         plan->plain &= adds && cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish) == CR_F64;
     }
-    plan->width = width_for(inner, plan->size);
+    plan->width = !masked || spec->mask_line == inner ? width_for(inner, plan->size) : inner;
     plan->strips = (plan->width + CR_STRIP - 1) / CR_STRIP;
     uint64_t columns = plan->width < CR_STRIP ? plan->width : CR_STRIP;
     /* And some, so that the digits of a column do not share a few places of the nearest cache. */

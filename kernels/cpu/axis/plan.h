@@ -57,6 +57,8 @@ typedef struct cr_axis_plan {
     bool cached;            /* so small an array is likely in a cache: fetching ahead costs up to a third there */
     bool
         unseen; /* sums are tried without a look: the processor tells if one was rounded, and the array is near enough */
+    bool hidden;    /* strips are under a mask (hidden.h), and */
+    bool counted;   /* answers depend on how many elements count */
     bool plain;     /* only sums or means of float32 columns are asked: they are tried as plain additions */
     uint32_t wants; /* which extrema: CR_WANTS_… */
     uint64_t width; /* columns in strips: a multiple of inner, so that narrow arrays fill vectors too */
@@ -66,7 +68,9 @@ typedef struct cr_axis_plan {
     int grid[CR_KNOWN_SUMS];        /* power of two of digit 0's unit, where base is 0 */
     /* Offsets within a strip, and its bytes. */
     size_t sum[CR_KNOWN_SUMS], special[CR_KNOWN_SUMS], min_key, max_key, min_index, max_index, first_nan, zeros, nans,
-        strip_bytes;
+        left, spare, strip_bytes; /* left: elements that the mask leaves out; spare: what a pass does not want */
+    size_t kept, spare_index;     /* of indices under a mask: the first line that counts; spare as above, */
+    size_t spare_key[2];          /* of the pass that has the least, of the one that has the greatest */
 } cr_axis_plan;
 
 /* What each instruction set offers (axis.inc). */
@@ -88,10 +92,10 @@ typedef struct cr_axis_isa {
                       uint64_t divisor, bool narrow, uint8_t *to, uint8_t *hard);
     /* The families of plan, of count rows of n elements at p: rows of at most CR_ROW_BYTES, count at most CR_ROWS. */
     void (*rows)(const cr_axis_plan *plan, struct cr_rows *rows, const uint8_t *p, unsigned count, uint64_t n);
-    /* Σ of float rows [0, count), divided by divisor unless that is 0, rounded once to f64, or f32 if narrow, at to. Returns
-     * how many are left to another way: hard[i] says which. */
-    unsigned (*round_rows)(const struct cr_row_sums *sums, unsigned count, uint64_t divisor, bool narrow, uint8_t *to,
-                           uint8_t *hard);
+    /* Σ of float rows [0, count), divided by divisor unless that is 0, or each by its own of counts unless that is NULL, rounded once to
+     * f64, or f32 if narrow, at to. Returns how many are left to another way: hard[i] says which. */
+    unsigned (*round_rows)(const struct cr_row_sums *sums, unsigned count, uint64_t divisor, const double *counts,
+                           bool narrow, uint8_t *to, uint8_t *hard);
     /* Σ of columns [first, first + count), count at most CR_STRIP_PAD, as of rows. */
     void (*column_sums)(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned first, unsigned count,
                         struct cr_row_sums *sums);
@@ -103,10 +107,18 @@ typedef struct cr_axis_isa {
     void (*pairs)(const struct cr_pair_rows *rows, unsigned count, cr_sum_at at, struct cr_row_sums *sums);
     unsigned (*round_averages)(const struct cr_row_sums *products, const struct cr_row_sums *weights, unsigned count,
                                uint8_t *to, uint8_t *hard);
+    /* The terms of n pairs at x and y, run r of them at to + r·apart (pairs/terms.h). kept: a byte each, 0 where the pair does not count;
+     * NULL: all do. False: terms of float64s lost bits. */
+    bool (*terms)(uint8_t *to, size_t apart, const uint8_t *x, const uint8_t *y, const uint8_t *kept, size_t n,
+                  cr_dtype dtype, cr_sum_at at);
     /* Multiplies a line's columns by the elements at p. */
     void (*prod_line)(const struct cr_prod_line *to, cr_dtype dtype, const uint8_t *p);
     /* (h, l) times (g, k) in double-double, for each of count. */
     void (*prod_joins)(double *h, double *l, const double *g, const double *k, size_t count);
+    /* The elements that a mask keeps, and copies without the others (view/hide.h). */
+    void (*keep)(uint8_t *to, const cr_mask *mask, uint64_t at, size_t n);
+    void (*hide)(uint8_t *to, const uint8_t *p, const uint8_t *kept, size_t n, size_t size, uint64_t fill,
+                 size_t ahead);
     /* Σ of float32 columns at p, as f64; what lies `ahead` bytes further on is wanted soon. False: not all are sure, and all are
      * undefined. NULL: nothing tells. */
     bool (*plain_sums)(const uint8_t *p, size_t stride, uint64_t lines, uint64_t columns, size_t ahead, void *to);
@@ -146,6 +158,9 @@ void cr_strip_count_specials(const cr_axis_plan *plan, cr_strip *strip, int whic
 /* The bits, in float type result, of a column's sum, or mean, rounded once (number.c). */
 uint64_t cr_strip_number(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned column, bool mean,
                          cr_dtype result);
+/* A column as a partial of these families (finish.c). */
+void cr_strip_partial(const cr_axis_plan *plan, const cr_strip *strip, unsigned column, uint32_t families,
+                      cr_partial *p);
 /* Answers of columns [first, first + count) of strip (finish.c), to out[k][at …]; output numbers the first. */
 cr_status cr_strip_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_strip *strip, unsigned first,
                           unsigned count, uint64_t output, void *const out[], uint64_t at, cr_error *error);
@@ -166,6 +181,8 @@ void cr_axis_generic_fold(const cr_axis_plan *plan, cr_partial *partials, const 
 cr_status cr_axis_store_ops(const cr_axis_plan *plan, cr_ops ops, const cr_partial *p, uint64_t output, uint64_t at,
                             void *const out[], cr_error *error);
 
+/* Bytes up to the next line of the cache. */
+static inline size_t cr_lined(size_t bytes) { return (bytes + 63) / 64 * 64; }
 /* Where the status of answer at of ops[k] goes; NULL: nowhere. */
 static inline uint8_t *cr_axis_status_at(const cr_axis_spec *spec, void *const out[], uint32_t k, uint64_t at) {
     return spec->statuses ? (uint8_t *)out[spec->op_count + k] + at : NULL;
@@ -178,6 +195,11 @@ static inline void *cr_strip_array(const cr_strip *strip, size_t offset) {
 }
 static inline uint64_t *cr_strip_digit(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned digit) {
     return (uint64_t *)cr_strip_array(strip, plan->sum[which]) + (size_t)digit * plan->columns;
+}
+/* How many elements of a column count. */
+static inline uint64_t cr_strip_n(const cr_axis_plan *plan, const cr_strip *strip, unsigned column) {
+    const uint64_t n = plan->spec->shape.n;
+    return plan->counted ? n - ((const uint64_t *)cr_strip_array(strip, plan->left))[column] : n;
 }
 /* kind: 0 NaNs, 1 +inf, 2 −inf. */
 static inline uint64_t *cr_strip_special(const cr_axis_plan *plan, const cr_strip *strip, int which, int kind) {

@@ -97,6 +97,15 @@ ALWAYS vf64 root_of(vf64 x) {
 #endif
 }
 
+/* Of low and high, which are neighbours or the same, the one that (s + v) / divisor is nearer to; of two that are as near, the even one.
+ * Quotients of sums of a few numbers often lie half way. All is exact for whole divisors up to 2^50: up to the last addition numbers are
+ * multiples of half the neighbours' distance, and of that one only the sign counts. */
+NEVER vf64 nearer(vf64 s, vf64 v, vf64 divisor, vf64 low, vf64 high) {
+    const vf64 rest = (negative_product(low, divisor, s) - (high - low) * 0.5 * divisor) + v;
+    const vu64 up = (vu64)(rest > 0) | ((vu64)(rest == 0) & (vu64)(((vu64)low & 1) != 0));
+    return (vf64)SELECT(vu64, up, (vu64)high, (vu64)low);
+}
+
 /* (s + v) / divisor, where v is off by at most d; lanes of *hard are not certain. */
 ALWAYS vf64 quotient(vf64 s, vf64 v, vf64 d, vf64 divisor, vu64 *hard) {
     vf64 q = s / divisor;
@@ -108,6 +117,11 @@ ALWAYS vf64 quotient(vf64 s, vf64 v, vf64 d, vf64 divisor, vu64 *hard) {
     vf64 c = (r + v) / divisor, doubt = (magnitude_of(r) + magnitude_of(v) + d * 0x1p51) / divisor * 0x1p-50;
     vf64 low = q + (c - doubt), high = q + (c + doubt);
     *hard = inexact & ~(usual & (vu64)(low == high));
+    const vu64 decided = *hard & usual & (vu64)(d == 0) & (vu64)(divisor <= 0x1p50);
+    if (any_bit(decided)) {
+        low = nearer(s, v, divisor, low, high);
+        *hard &= ~decided;
+    }
     return (vf64)SELECT(vu64, inexact, (vu64)low, (vu64)q);
 }
 
@@ -205,22 +219,23 @@ ALWAYS vf64 row_to_odd(vf64 hi, vf64 lo, vf64 d, vu64 *hard) {
 }
 
 /* hi / divisor, exact before, to odd. */
-ALWAYS vf64 quotient_to_odd(vf64 hi, double divisor, vu64 *hard) {
-    vf64 q = hi / divisor, r = negative_product(q, ALL(vf64, divisor), hi);
+ALWAYS vf64 quotient_to_odd(vf64 hi, vf64 divisor, vu64 *hard) {
+    vf64 q = hi / divisor, r = negative_product(q, divisor, hi);
     *hard = ~((vu64)(magnitude_of(hi) > 0x1p-900) & (vu64)(magnitude_of(hi) < 0x1p900)) & ~(vu64)(hi == 0);
     return to_odd(q, r);
 }
 
-ALWAYS vf64 round_row(const cr_row_sums *sums, unsigned i, bool plain, double divisor, bool narrow, vu64 *hard) {
+ALWAYS vf64 round_row(const cr_row_sums *sums, unsigned i, bool plain, bool divided, vf64 divisor, bool narrow,
+                      vu64 *hard) {
     vf64 hi = LOAD(vf64, &sums->hi[i]), lo = {0}, d = {0}, v;
     *hard = (vu64){0};
     if (!plain) {
         lo = LOAD(vf64, &sums->lo[i]);
         d = LOAD(vf64, &sums->doubt[i]);
     }
-    if (divisor == 0 && plain) return hi;
-    if (divisor == 0 && narrow) return row_to_odd(hi, lo, d, hard);
-    if (divisor == 0) {
+    if (!divided && plain) return hi;
+    if (!divided && narrow) return row_to_odd(hi, lo, d, hard);
+    if (!divided) {
         vf64 low = hi + (lo - d), high = hi + (lo + d);
         *hard = ~(vu64)(low == high);
         return low;
@@ -232,17 +247,18 @@ ALWAYS vf64 round_row(const cr_row_sums *sums, unsigned i, bool plain, double di
     }
     if (plain) return hi / divisor;
     vf64 s = two_sum(hi, lo, &v);
-    s = quotient(s, v, d, ALL(vf64, divisor), hard);
+    s = quotient(s, v, d, divisor, hard);
     *hard |= ~(vu64)(s == s);
     return s;
 }
 
-ALWAYS unsigned round_all_rows(const cr_row_sums *sums, unsigned count, bool plain, double divisor, bool narrow,
-                               uint8_t *to, uint8_t *hard) {
+ALWAYS unsigned round_all_rows(const cr_row_sums *sums, unsigned count, bool plain, bool divided, double divisor,
+                               const double *counts, bool narrow, uint8_t *to, uint8_t *hard) {
     unsigned left = 0;
     for (unsigned i = 0; i < count; i += ROUND_LANES) {
         vu64 doubtful;
-        vf64 s = round_row(sums, i, plain, divisor, narrow, &doubtful);
+        const vf64 by = counts ? LOAD(vf64, counts + i) : ALL(vf64, divisor);
+        vf64 s = round_row(sums, i, plain, divided, by, narrow, &doubtful);
         unsigned now = count - i < ROUND_LANES ? count - i : ROUND_LANES;
         if (narrow) {
             store_floats(to + i * sizeof(float), s, now);
@@ -250,7 +266,7 @@ ALWAYS unsigned round_all_rows(const cr_row_sums *sums, unsigned count, bool pla
             store_doubles(to + i * sizeof(double), s, now);
         }
         memset(hard + i, 0, now);
-        if (plain && !(narrow && divisor != 0)) continue;
+        if (plain && !(narrow && divided)) continue;
         if (!any_bit(doubtful)) continue;
         for (unsigned k = 0; k < now; k++) {
             if (!doubtful[k]) continue;
@@ -261,13 +277,14 @@ ALWAYS unsigned round_all_rows(const cr_row_sums *sums, unsigned count, bool pla
     return left;
 }
 
-static unsigned round_rows(const cr_row_sums *sums, unsigned count, uint64_t divisor, bool narrow, uint8_t *to,
-                           uint8_t *hard) {
-    double by = (double)divisor;
-    if (narrow) return round_all_rows(sums, count, sums->plain, by, true, to, hard);
-    if (!sums->plain) return round_all_rows(sums, count, false, by, false, to, hard);
-    if (divisor == 0) return round_all_rows(sums, count, true, 0, false, to, hard);
-    return round_all_rows(sums, count, true, by, false, to, hard);
+static unsigned round_rows(const cr_row_sums *sums, unsigned count, uint64_t divisor, const double *counts, bool narrow,
+                           uint8_t *to, uint8_t *hard) {
+    const bool divided = divisor != 0;
+    const double by = (double)divisor;
+    if (narrow) return round_all_rows(sums, count, sums->plain, divided, by, counts, true, to, hard);
+    if (!sums->plain) return round_all_rows(sums, count, false, divided, by, counts, false, to, hard);
+    if (!divided) return round_all_rows(sums, count, true, false, 0, NULL, false, to, hard);
+    return round_all_rows(sums, count, true, true, by, counts, false, to, hard);
 }
 
 /* The root of s + v, where v is off by at most d and far smaller than s. */

@@ -1,5 +1,5 @@
 /* state: the state of a block that comes in pieces: strips, then one partial per column for what strips do not hold, then
- * products of floats. A block of one column, a row, has one partial for everything.
+ * products of floats; or of pairs, sums of their terms (pairs/sums.h). A block of one column, a row, has one partial for everything.
  *
  * Thread: any; the caller owns every buffer. */
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "kernels/cpu/columns/prod.h"
 #include "kernels/cpu/columns/range.h"
 #include "kernels/cpu/fold.h"
+#include "kernels/cpu/pairs/sums.h"
 
 /* What a state consists of, and where it begins. */
 typedef struct layout {
@@ -58,7 +59,9 @@ static void *prods_of(const layout *a, const void *state) { return (uint8_t *)(u
 size_t cr_columns_bytes(const cr_axis_spec *spec) {
     if (cr_axis_has_rows(spec))
         return sizeof(row) + (cr_axis_in_order(spec) ? grain_of(spec) * cr_dtype_size(spec->dtype) : 0);
-    return layout_of(spec).bytes;
+    const layout a = layout_of(spec);
+    cr_pair_sums sums;
+    return cr_pair_sums_make(&sums, &a.plan) ? cr_pair_columns_bytes(&sums) : a.bytes;
 }
 
 void cr_columns_init(const cr_axis_spec *spec, void *state) {
@@ -67,6 +70,11 @@ void cr_columns_init(const cr_axis_spec *spec, void *state) {
         return;
     }
     layout a = layout_of(spec);
+    cr_pair_sums sums;
+    if (cr_pair_sums_make(&sums, &a.plan)) {
+        cr_pair_columns_init(&sums, state);
+        return;
+    }
     for (uint64_t i = 0; a.plan.strip_ops && i < a.plan.strips; i++)
         cr_strip_init(&a.plan, cr_strip_at(&a.plan, state, i));
     cr_partial *p = partials_of(&a, state);
@@ -108,15 +116,14 @@ static void prods_fold(const layout *a, void *state, const cr_view *view, uint64
         cr_prods_fold(&a->prods, isa, prods_of(a, state), view->data, count, at);
         return;
     }
-    uint8_t filled[SOME * sizeof(double)];
+    uint8_t kept[SOME], filled[SOME * sizeof(double)];
     const uint64_t inner = spec->shape.inner, one = cr_dtype_one(spec->dtype);
     for (uint64_t done = 0, now; done < count; done += now) {
+        const uint64_t line = (at + done) / inner, column = (at + done) % inner;
         now = count - done < SOME ? count - done : SOME;
-        memcpy(filled, view->data + done * size, now * size);
-        for (uint64_t i = 0; i < now; i++) {
-            const uint64_t element = at + done + i, in_mask = element / inner * spec->mask_line + element % inner;
-            if (!cr_mask_word(&view->mask, in_mask, 1)) memcpy(filled + i * size, &one, size);
-        }
+        if (spec->mask_line != inner && inner - column < now) now = inner - column;
+        isa->keep(kept, &view->mask, line * spec->mask_line + column, now);
+        isa->hide(filled, view->data + done * size, kept, now, size, one, 0);
         cr_prods_fold(&a->prods, isa, prods_of(a, state), filled, now, at + done);
     }
 }
@@ -128,11 +135,16 @@ void cr_cpu_columns_fold_view(const cr_axis_spec *spec, void *state, const cr_vi
         return;
     }
     layout a = layout_of(spec);
+    cr_pair_sums sums;
+    if (cr_pair_sums_make(&sums, &a.plan)) {
+        cr_pair_columns_fold(&sums, state, view, count, at);
+        return;
+    }
     if (a.plan.generic_ops) cr_axis_generic_fold(&a.plan, partials_of(&a, state), view, count, at);
     const uint64_t state_of_floats = cr_float_enter();
     if (a.plan.strip_ops)
-        cr_columns_fold_range(&a.plan, cr_axis_current(), state, (cr_columns_range){0, a.plan.width}, view->data, count,
-                              at);
+        cr_columns_fold_range(&a.plan, cr_axis_current(), state, (cr_columns_range){0, a.plan.width}, view->data,
+                              &view->mask, count, at);
     if (a.prod_ops) prods_fold(&a, state, view, count, at);
     cr_float_leave(state_of_floats);
 }
@@ -143,6 +155,11 @@ void cr_columns_merge(const cr_axis_spec *spec, void *into, const void *from) {
         return;
     }
     layout a = layout_of(spec);
+    cr_pair_sums sums;
+    if (cr_pair_sums_make(&sums, &a.plan)) {
+        cr_pair_columns_merge(&sums, into, from);
+        return;
+    }
     for (uint64_t i = 0; a.plan.strip_ops && i < a.plan.strips; i++)
         cr_strip_merge(&a.plan, cr_strip_at(&a.plan, into, i), cr_strip_at(&a.plan, (void *)(uintptr_t)from, i));
     cr_partial *p = partials_of(&a, into);
@@ -164,6 +181,9 @@ cr_status cr_columns_finish(const cr_axis_spec *spec, const void *state, uint64_
                             uint64_t count, void *const out[], cr_error *error) {
     if (cr_axis_has_rows(spec)) return row_finish(spec, state, output, out, error);
     layout a = layout_of(spec);
+    cr_pair_sums sums;
+    if (cr_pair_sums_make(&sums, &a.plan))
+        return cr_pair_columns_finish(&sums, state, output, first, count, out, error);
     const cr_partial *p = partials_of(&a, state);
     for (uint64_t i = 0; i < count && (a.plan.generic_ops || a.prod_ops); i++) {
         cr_status status = CR_OK;
@@ -182,4 +202,34 @@ cr_status cr_columns_finish(const cr_axis_spec *spec, const void *state, uint64_
                                                first, count, output, out, 0, error);
     cr_float_leave(state_of_floats);
     return status;
+}
+
+void cr_columns_partial(const cr_axis_spec *spec, const void *state, uint64_t column, cr_partial *p) {
+    if (cr_axis_has_rows(spec)) {
+        *p = ((const row *)state)->partial;
+        return;
+    }
+    const layout a = layout_of(spec);
+    cr_partial_init(p, spec->dtype, spec->families);
+    for (uint64_t c = column; c < a.plan.width;
+         c += spec->shape.inner) { /* of a narrow array several columns of strips */
+        cr_partial one;
+        const cr_strip *strip = cr_strip_at(&a.plan, (void *)(uintptr_t)state, c / CR_STRIP);
+        cr_strip_partial(&a.plan, strip, (unsigned)(c % CR_STRIP), spec->families, &one);
+        cr_partial_merge(p, &one);
+    }
+}
+
+bool cr_columns_sums(const cr_axis_spec *spec, const void *state, uint64_t first, unsigned count,
+                     struct cr_row_sums *sums) {
+    if (cr_axis_has_rows(spec)) return false;
+    const layout a = layout_of(spec);
+    const bool narrow = a.plan.width != spec->shape.inner;
+    cr_columns_room room;
+    const cr_strip *strip = narrow ? cr_columns_narrow(&room, &a.plan, state, first, count)
+                                   : cr_strip_at(&a.plan, (void *)(uintptr_t)state, first / CR_STRIP);
+    if (strip->sums[CR_AT_SUM].special) return false;
+    cr_axis_current()->column_sums(narrow ? &room.plan : &a.plan, strip, CR_AT_SUM,
+                                   narrow ? 0 : (unsigned)(first % CR_STRIP), count, sums);
+    return true;
 }

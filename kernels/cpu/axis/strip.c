@@ -17,6 +17,8 @@ void cr_strip_init(const cr_axis_plan *plan, cr_strip *strip) {
 void cr_strip_start(const cr_axis_plan *plan, cr_strip *strip) {
     size_t columns = plan->columns, size = plan->size;
     strip->started = 1;
+    if (plan->hidden) memset(cr_strip_array(strip, plan->left), 0, columns * sizeof(uint64_t));
+    if (plan->hidden && plan->indices) memset(cr_strip_array(strip, plan->kept), 0xff, columns * sizeof(uint64_t));
     if (plan->fast & CR_FAM_COUNTS) {
         memset(cr_strip_array(strip, plan->zeros), 0, columns * sizeof(uint64_t));
         memset(cr_strip_array(strip, plan->nans), 0, columns * sizeof(uint64_t));
@@ -171,6 +173,16 @@ void cr_strip_merge(const cr_axis_plan *plan, cr_strip *into, const cr_strip *fr
     if (!from->started) return;
     if (!into->started) cr_strip_start(plan, into);
     into->nans |= from->nans;
+    if (plan->hidden) {
+        uint64_t *left = cr_strip_array(into, plan->left);
+        const uint64_t *more = cr_strip_array(from, plan->left);
+        for (size_t i = 0; i < plan->columns; i++) left[i] += more[i];
+    }
+    if (plan->hidden && plan->indices) {
+        uint64_t *kept = cr_strip_array(into, plan->kept);
+        const uint64_t *other = cr_strip_array(from, plan->kept);
+        for (size_t i = 0; i < plan->columns; i++) kept[i] = other[i] < kept[i] ? other[i] : kept[i];
+    }
     if (plan->fast & CR_FAM_COUNTS) {
         uint64_t *zeros = cr_strip_array(into, plan->zeros), *nans = cr_strip_array(into, plan->nans);
         const uint64_t *more_zeros = cr_strip_array(from, plan->zeros), *more_nans = cr_strip_array(from, plan->nans);
@@ -227,6 +239,12 @@ void cr_strip_add_column(const cr_axis_plan *into_plan, cr_strip *into, unsigned
     if (!from->started) return;
     if (!into->started) cr_strip_start(into_plan, into);
     into->nans |= from->nans;
+    if (plan->hidden) WORDS(into, into_plan->left)[to] += WORDS(from, plan->left)[column];
+    if (plan->hidden && plan->indices) {
+        uint64_t *kept = WORDS(into, into_plan->kept) + to;
+        const uint64_t line = renumber(WORDS(from, plan->kept)[column], factor, offset);
+        if (line < *kept) *kept = line;
+    }
     if (plan->fast & CR_FAM_COUNTS) {
         WORDS(into, into_plan->zeros)[to] += WORDS(from, plan->zeros)[column];
         WORDS(into, into_plan->nans)[to] += WORDS(from, plan->nans)[column];

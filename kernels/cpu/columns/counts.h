@@ -8,47 +8,56 @@
 #include "kernels/cpu/columns/part.h"
 #include "kernels/cpu/family/counts.h"
 #include "kernels/cpu/family/extrema.h"
+#include "kernels/cpu/widen.h"
 
-/* zero and nan are masks of lanes of `type`; CR_LINES additions never wrap a lane. */
-#define COUNT_LINES(name, type, zero, nan, has_nan)                                                         \
+/* Adds lanes to the counts of as many columns, or of the first `columns`. */
+#define COUNT_ADD(bits)                                                                             \
+    ALWAYS void count_add_##bits(uint64_t *to, vu##bits lanes, unsigned columns) {                  \
+        enum { LANES = VB / (bits / 8) };                                                           \
+        uint8_t bytes[VB];                                                                          \
+        if (!any_bit((vu64)lanes)) return;                                                          \
+        memcpy(bytes, &lanes, VB);                                                                  \
+        for (unsigned i = 0; columns < LANES && i < columns; i++) to[i] += lanes[i];                \
+        for (unsigned i = 0; columns >= LANES && i < LANES; i += VB / 8) {                          \
+            const vu64 sum = LOAD(vu64, to + i) + (vu64)widen_u##bits##_64(bytes + i * (bits / 8)); \
+            memcpy(to + i, &sum, VB);                                                               \
+        }                                                                                           \
+    }
+COUNT_ADD(8)
+COUNT_ADD(16)
+COUNT_ADD(32)
+COUNT_ADD(64)
+#undef COUNT_ADD
+
+/* zero and nan are masks of lanes of as many bits; CR_LINES additions never wrap a lane. */
+#define COUNT_LINES(name, bits, zero, nan, has_nan)                                                         \
     NEVER void name(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, int64_t infinity) { \
-        enum { LANES = sizeof(type) / sizeof((type){0}[0]) };                                               \
+        enum { LANES = VB / (bits / 8) };                                                                   \
         uint64_t *zeros = (uint64_t *)cr_strip_array(strip, plan->zeros) + part->first;                     \
         uint64_t *nans = (uint64_t *)cr_strip_array(strip, plan->nans) + part->first;                       \
         (void)infinity;                                                                                     \
         for (unsigned c = 0; c < part->columns; c += LANES) {                                               \
             uint8_t pad[CR_LINES * VB];                                                                     \
-            bool whole = c + LANES <= part->columns;                                                        \
-            struct part now = *part;                                                                        \
-            if (whole) {                                                                                    \
-                now.p += c * (VB / LANES);                                                                  \
-            } else {                                                                                        \
-                now = part_rest(part, c, VB / LANES, pad, 1);                                               \
-            }                                                                                               \
-            type z = {0}, m = {0};                                                                          \
+            const struct part now = part_vector(part, c, LANES, VB / LANES, pad, 1);                        \
+            vu##bits z = {0}, m = {0};                                                                      \
             for (unsigned t = 0; t < now.lines; t++) {                                                      \
                 part_fetch(&now, now.p + t * now.stride);                                                   \
-                type x = LOAD(type, now.p + t * now.stride);                                                \
-                z -= (type)(zero);                                                                          \
-                if (has_nan) m -= (type)(nan);                                                              \
+                const vu##bits x = LOAD(vu##bits, now.p + t * now.stride);                                  \
+                z -= (vu##bits)(zero);                                                                      \
+                if (has_nan) m -= (vu##bits)(nan);                                                          \
             }                                                                                               \
-            unsigned here = whole ? LANES : now.columns;                                                    \
-            if (any_bit((vu64)z)) {                                                                         \
-                for (unsigned i = 0; i < here; i++) zeros[c + i] += z[i];                                   \
-            }                                                                                               \
-            if (has_nan && any_bit((vu64)m)) {                                                              \
-                for (unsigned i = 0; i < here; i++) nans[c + i] += m[i];                                    \
-            }                                                                                               \
+            count_add_##bits(zeros + c, z, part->columns - c);                                              \
+            if (has_nan) count_add_##bits(nans + c, m, part->columns - c);                                  \
         }                                                                                                   \
     }
-COUNT_LINES(count_lines_8, vu8, x == 0, x, false)
-COUNT_LINES(count_lines_16, vu16, x == 0, x, false)
-COUNT_LINES(count_lines_32, vu32, x == 0, x, false)
-COUNT_LINES(count_lines_64, vu64, x == 0, x, false)
-COUNT_LINES(count_lines_f8, vu8, (x & 0x7f) == 0, (vs8)(x & 0x7f) > (int8_t)infinity, true)
-COUNT_LINES(count_lines_f16, vu16, (x & 0x7fff) == 0, (vs16)(x & 0x7fff) > (int16_t)infinity, true)
-COUNT_LINES(count_lines_f32, vu32, (x & 0x7fffffff) == 0, (vs32)(x & 0x7fffffff) > 0x7f800000, true)
-COUNT_LINES(count_lines_f64, vu64, (x & INT64_MAX) == 0, (vs64)(x &INT64_MAX) > 0x7ff0000000000000, true)
+COUNT_LINES(count_lines_8, 8, x == 0, x, false)
+COUNT_LINES(count_lines_16, 16, x == 0, x, false)
+COUNT_LINES(count_lines_32, 32, x == 0, x, false)
+COUNT_LINES(count_lines_64, 64, x == 0, x, false)
+COUNT_LINES(count_lines_f8, 8, (x & 0x7f) == 0, (vs8)(x & 0x7f) > (int8_t)infinity, true)
+COUNT_LINES(count_lines_f16, 16, (x & 0x7fff) == 0, (vs16)(x & 0x7fff) > (int16_t)infinity, true)
+COUNT_LINES(count_lines_f32, 32, (x & 0x7fffffff) == 0, (vs32)(x & 0x7fffffff) > 0x7f800000, true)
+COUNT_LINES(count_lines_f64, 64, (x & INT64_MAX) == 0, (vs64)(x &INT64_MAX) > 0x7ff0000000000000, true)
 #undef COUNT_LINES
 
 static void count_lines(const cr_axis_plan *plan, cr_strip *strip, const struct part *part) {

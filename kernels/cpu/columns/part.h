@@ -28,6 +28,13 @@ ALWAYS struct part part_rest(const struct part *part, unsigned from, size_t size
     return (struct part){pad, VB, part->lines, part->first + from, part->columns - from, 0};
 }
 
+/* So many columns from number `from` on, which a vector takes; the last ones from pad, as above. */
+ALWAYS struct part part_vector(const struct part *part, unsigned from, unsigned lanes, size_t size, uint8_t *pad,
+                               uint8_t fill) {
+    if (from + lanes > part->columns) return part_rest(part, from, size, pad, fill);
+    return (struct part){part->p + from * size, part->stride, part->lines, part->first + from, lanes, part->ahead};
+}
+
 /* One vector's columns, `bytes` a line, copied to pad: of many lines, which the caches do not keep until they are read again. */
 ALWAYS struct part part_copy(const struct part *part, unsigned from, unsigned columns, size_t bytes, uint8_t *pad) {
     enum { SOON = 512 };

@@ -7,19 +7,22 @@
 
 #include <string.h>
 
+#include "kernels/cpu/axis/hidden.h"
+
 /* How a range of columns is walked. */
 typedef struct walk {
-    bool sums;       /* of values or magnitudes: nothing else is asked */
-    uint64_t stripe; /* columns */
+    bool sums;               /* of values or magnitudes: nothing else is asked */
+    uint64_t stripe;         /* columns */
+    const cr_hidden *hidden; /* NULL: there is no mask */
     size_t near; /* bytes that a line fetches ahead of itself; 0: it fetches its columns a group of lines further on */
 } walk;
 
 /* Sums, of squares too, have little state, so they go along whole lines, which memory serves best. Everything else goes by stripes whose
  * state stays in the nearest cache while all the lines pass, and so do sums whose digits are many. */
-static walk walk_of(const cr_axis_plan *plan, const cr_strip *first) {
+static walk walk_of(const cr_axis_plan *plan, const cr_hidden *hidden, const cr_strip *first) {
     enum { STRIPE_BYTES = 2048, LONG_STRIPE_BYTES = 65536, NEAR_BYTES = 2048 };
     enum { FEW_DIGITS = 16, SHORT_LINE_BYTES = 8192 /* measured: not worth cutting up to here */ };
-    walk w = {.sums = (plan->fast & ~(uint32_t)(CR_FAM_SUM | CR_FAM_SUMABS)) == 0};
+    walk w = {.sums = (plan->fast & ~(uint32_t)(CR_FAM_SUM | CR_FAM_SUMABS)) == 0, .hidden = hidden};
     const cr_strip_sum *squares = &first->sums[CR_AT_SUMSQ];
     bool along =
         (plan->fast & ~(uint32_t)CR_FAM_SUMS) == 0 && !first->hard && squares->high - squares->low <= FEW_DIGITS;
@@ -51,18 +54,23 @@ static void fold_stripe(const cr_axis_plan *plan, const cr_axis_isa *isa, walk w
                 ahead = next;
             else if ((columns.end - c) * plan->size <= w.near)
                 ahead = next + w.near - wide;
-            isa->lines(plan, cr_strip_at(plan, strips, number - origin / CR_STRIP),
-                       p + (c - columns.begin) * plan->size, stride, now, (unsigned)(c % CR_STRIP),
-                       (unsigned)(last - c), line, plan->cached ? 0 : ahead);
+            cr_strip *here = cr_strip_at(plan, strips, number - origin / CR_STRIP);
+            const uint8_t *at = p + (c - columns.begin) * plan->size;
+            const unsigned first = (unsigned)(c % CR_STRIP), count = (unsigned)(last - c);
+            if (plan->cached) ahead = 0;
+            if (w.hidden)
+                cr_hidden_lines(w.hidden, here, at, stride, now, first, count, line, c, ahead);
+            else
+                isa->lines(plan, here, at, stride, now, first, count, line, ahead);
             c = last;
         }
     }
 }
 
 /* Lines [from, to) of columns [begin, end), line `from` at p. */
-static void fold_lines(const cr_axis_plan *plan, const cr_axis_isa *isa, void *strips, uint64_t origin,
-                       cr_columns_range columns, const uint8_t *p, uint64_t from, uint64_t to) {
-    walk w = walk_of(plan, cr_strip_at(plan, strips, (columns.begin - origin) / CR_STRIP));
+static void fold_lines(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_hidden *hidden, void *strips,
+                       uint64_t origin, cr_columns_range columns, const uint8_t *p, uint64_t from, uint64_t to) {
+    walk w = walk_of(plan, hidden, cr_strip_at(plan, strips, (columns.begin - origin) / CR_STRIP));
     for (uint64_t c = columns.begin; c < columns.end;) {
         uint64_t last = (c / w.stripe + 1) * w.stripe;
         if (last > columns.end) last = columns.end;
@@ -73,7 +81,9 @@ static void fold_lines(const cr_axis_plan *plan, const cr_axis_isa *isa, void *s
 }
 
 void cr_columns_fold_range(const cr_axis_plan *plan, const cr_axis_isa *isa, void *strips, cr_columns_range range,
-                           const uint8_t *data, uint64_t count, uint64_t at) {
+                           const uint8_t *data, const cr_mask *mask, uint64_t count, uint64_t at) {
+    cr_hidden hidden;
+    if (plan->hidden) cr_hidden_make(&hidden, plan, isa, mask);
     /* The elements are lines whose first begins at column `head` and whose last ends before column `tail`: at most three
      * ranges of columns, each with whole lines of its own. */
     uint64_t width = plan->width, first = at / width, head = at % width;
@@ -86,28 +96,27 @@ void cr_columns_fold_range(const cr_axis_plan *plan, const cr_axis_isa *isa, voi
         uint64_t from = begin >= head ? first : first + 1, to = begin < tail ? last + 1 : last;
         if (from >= to) continue;
         const uint8_t *p = data + (from * width + begin - at) * plan->size;
-        fold_lines(plan, isa, strips, range.begin, (cr_columns_range){begin, end}, p, from, to);
+        fold_lines(plan, isa, plan->hidden ? &hidden : NULL, strips, range.begin, (cr_columns_range){begin, end}, p,
+                   from, to);
     }
 }
 
-/* Array columns [first, first + count), at most CR_STRIP_PAD, gathered from all columns of the strips that are theirs. */
-static cr_status finish_narrow(const cr_axis_plan *plan, const cr_axis_isa *isa, const void *strips, uint64_t first,
-                               unsigned count, uint64_t output, void *const out[], uint64_t to, cr_error *error) {
-    enum { DIGITS_MOST = 43 + 43 + 83 /* of all sums of f64 */, WORDS = DIGITS_MOST + 3 * CR_KNOWN_SUMS + 7 };
-    _Alignas(64) uint8_t room[sizeof(cr_strip) + WORDS * CR_STRIP_PAD * sizeof(uint64_t)];
-    cr_strip *strip = (cr_strip *)(void *)room;
-    cr_axis_plan own = *plan;
-    cr_axis_plan_strips(&own, CR_STRIP_PAD);
-    cr_strip_init(&own, strip);
+cr_strip *cr_columns_narrow(cr_columns_room *room, const cr_axis_plan *plan, const void *strips, uint64_t first,
+                            unsigned count) {
+    cr_strip *strip = (cr_strip *)(void *)room->bytes;
+    cr_axis_plan *own = &room->plan;
+    *own = *plan;
+    cr_axis_plan_strips(own, CR_STRIP_PAD);
+    cr_strip_init(own, strip);
     uint64_t inner = plan->spec->shape.inner, lines = plan->width / inner;
     for (uint64_t line = 0; line < lines; line++) {
         for (unsigned i = 0; i < count; i++) {
             uint64_t c = line * inner + first + i;
             const cr_strip *from = cr_strip_at(plan, (void *)(uintptr_t)strips, c / CR_STRIP);
-            cr_strip_add_column(&own, strip, i, plan, from, (unsigned)(c % CR_STRIP), lines, line);
+            cr_strip_add_column(own, strip, i, plan, from, (unsigned)(c % CR_STRIP), lines, line);
         }
     }
-    return cr_strip_finish(&own, isa, strip, 0, count, output, out, to, error);
+    return strip;
 }
 
 cr_status cr_columns_finish_range(const cr_axis_plan *plan, const cr_axis_isa *isa, const void *strips,
@@ -119,7 +128,9 @@ cr_status cr_columns_finish_range(const cr_axis_plan *plan, const cr_axis_isa *i
         unsigned now = count - done < most ? (unsigned)(count - done) : (unsigned)most;
         cr_status status;
         if (narrow) {
-            status = finish_narrow(plan, isa, strips, c, now, output + done, out, to + done, error);
+            cr_columns_room room;
+            const cr_strip *strip = cr_columns_narrow(&room, plan, strips, c, now);
+            status = cr_strip_finish(&room.plan, isa, strip, 0, now, output + done, out, to + done, error);
         } else {
             const cr_strip *strip = cr_strip_at(plan, (void *)(uintptr_t)strips, (c - range.begin) / CR_STRIP);
             status =

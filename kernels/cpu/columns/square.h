@@ -155,8 +155,7 @@ ALWAYS void square_all_columns(const cr_axis_plan *plan, cr_strip *strip, const 
     unsigned hard_vectors = 0, vectors = 0;
     for (unsigned c = 0; c < part->columns; c += LANES, vectors++) {
         uint8_t pad[CR_LINES * VB];
-        struct part now = {part->p + c * bytes, part->stride, part->lines, part->first + c, LANES, part->ahead};
-        if (c + LANES > part->columns) now = part_rest(part, c, bytes, pad, 0);
+        const struct part now = part_vector(part, c, LANES, bytes, pad, 0);
         struct look look = {{0}, ~(vu32){0}};
         for (unsigned t = 0; t < now.lines; t++) {
             part_fetch(&now, now.p + t * now.stride);

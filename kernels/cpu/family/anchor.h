@@ -31,6 +31,26 @@ ALWAYS vf64 square_rest(vf64 x, vf64 h) {
 #endif
 }
 
+/* a·b + s and a·b − t, rounded once; the rounding of a·b itself does not matter where it is exact. */
+ALWAYS vf64 product_plus(vf64 a, vf64 b, vf64 s) {
+#if defined(VEC_AVX512)
+    return (vf64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)s);
+#elif defined(VEC_AVX2)
+    return (vf64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)s);
+#else
+    return a * b + s;
+#endif
+}
+ALWAYS vf64 product_minus(vf64 a, vf64 b, vf64 t) {
+#if defined(VEC_AVX512)
+    return (vf64)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)t);
+#elif defined(VEC_AVX2)
+    return (vf64)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)t);
+#else
+    return a * b - t;
+#endif
+}
+
 #define TEMPLATE "kernels/cpu/family/anchor_type.inc"
 #define FOR_F32 1
 #include "kernels/cpu/instance.inc"

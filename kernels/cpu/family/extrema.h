@@ -143,11 +143,6 @@ static void extremum_end(const struct extremum_block *own, cr_extremum *best, cr
     if (better || index < best->index) *best = (cr_extremum){key, index};
 }
 
-/* What a long row asks for ahead of itself. */
-ALWAYS struct ahead row_ahead(const uint8_t *p) {
-    return (struct ahead){(uintptr_t)p + 8192, 0, (uintptr_t)p + 4096, UINTPTR_MAX};
-}
-
 static void array_extrema(cr_dtype dtype, uint32_t wants, const uint8_t *p, uint64_t n, cr_array_extrema *to) {
     struct extremum_run run = {.first_nan = UINT64_MAX};
     extrema_tile(&run, dtype, wants, p, n, 0, row_ahead(p));

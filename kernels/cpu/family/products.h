@@ -8,16 +8,7 @@
 #define CURED_KERNELS_CPU_FAMILY_PRODUCTS_H
 
 #include "kernels/core/big.h"
-#include "kernels/cpu/family/anchor.h"
-
-enum {
-    PAIR_BLOCK = 1024, /* elements; their products stay in the nearest cache */
-#ifdef CURED_SUM_ALONE
-    PAIR_TERMS = 1
-#else
-    PAIR_TERMS = 3 /* a squared difference is a sum of three products */
-#endif
-};
+#include "kernels/cpu/family/pair_chain.h"
 
 /* A sum of float64s, on their own grid. */
 struct pair_stream {
@@ -30,7 +21,8 @@ struct pair_stream {
 
 struct pair_run {
     struct pair_stream products, rests;
-    bool flags; /* the processor tells what was lost */
+    struct pair_chain chain; /* of products, too */
+    bool flags;              /* the processor tells what was lost */
     double high[PAIR_TERMS * PAIR_BLOCK] __attribute__((aligned(VB))),
         low[PAIR_TERMS * PAIR_BLOCK] __attribute__((aligned(VB)));
 #ifndef CURED_SUM_ALONE
@@ -40,6 +32,7 @@ struct pair_run {
 
 static void pair_begin(struct pair_run *run) {
     run->products.begun = run->rests.begun = false;
+    chain_reset(&run->chain);
 #if defined(VEC_TELLS_INEXACT)
     run->flags = cr_fast_tells_inexact();
 #else
@@ -50,14 +43,17 @@ static void pair_begin(struct pair_run *run) {
 /* Nothing is fetched. */
 static struct ahead no_ahead(const void *p) { return (struct ahead){(uintptr_t)p, 63, (uintptr_t)p, 0}; }
 
+static void pair_stream_begin(struct pair_stream *stream) {
+    if (stream->begun) return;
+    memset(stream->limb, 0, sizeof stream->limb);
+    stream->pending = 0;
+    stream->begun = true;
+    anchor_begin(&stream->run, stream->limb, CR_F64_LIMBS, &stream->pending, CR_F64_GRID, false, &stream->spill);
+}
+
 /* Adds n float64s of a block. */
 static void pair_add(struct pair_stream *stream, const double *x, size_t n) {
-    if (!stream->begun) {
-        memset(stream->limb, 0, sizeof stream->limb);
-        stream->pending = 0;
-        stream->begun = true;
-        anchor_begin(&stream->run, stream->limb, CR_F64_LIMBS, &stream->pending, CR_F64_GRID, false, &stream->spill);
-    }
+    pair_stream_begin(stream);
     const uint8_t *p = (const uint8_t *)x;
     anchor_tile_f64(&stream->run, p, n * 8, false, no_ahead(p));
 }
@@ -81,6 +77,17 @@ static void pair_end(struct pair_stream *stream, int64_t *limb, unsigned limbs, 
     special->nans += stream->run.special.nans;
     special->pinfs += stream->run.special.pinfs;
     special->ninfs += stream->run.special.ninfs;
+}
+
+/* The chain's sum goes to the stream of products. */
+static struct chain_to pair_chain_to(struct pair_run *run) {
+    return (struct chain_to){run->products.limb, CR_F64_LIMBS, &run->products.pending, CR_F64_GRID};
+}
+
+/* Ends the chain, before the stream of products ends. */
+static void pair_end_chain(struct pair_run *run) {
+    const struct chain_to to = pair_chain_to(run);
+    chain_flush(&run->chain, &to);
 }
 
 /* How many of a stream's elements were no numbers. */
@@ -117,11 +124,6 @@ ALWAYS size_t pair_padded(cr_dtype dtype, size_t n) {
             __VA_ARGS__                                                                                      \
         }                                                                                                    \
     } while (0)
-
-/* What of two blocks is fetched while they are read. */
-struct pair_ahead {
-    struct ahead x, y;
-};
 
 /* Products of float64s, of the second times scale, and their rests. Not inlined: the flags are read around it. */
 NEVER void products_f64(const uint8_t *x, const uint8_t *y, double scale, size_t n, struct pair_ahead ahead,
@@ -240,6 +242,7 @@ static bool pair_products(struct pair_run *run, cr_dtype dtype, const uint8_t *x
     return true;
 }
 
+#if defined(VEC_TELLS_INEXACT)
 /* Whole blocks whose products are likely to fit the anchors that the last ones did are never stored. */
 
 /* What two anchors take of a block. */
@@ -276,21 +279,6 @@ ALWAYS void pair_try_end(struct pair_try *p, struct anchor_try *to) {
     to->special = (cr_specials){0};
 }
 
-NEVER void pair_block_f32(const struct anchor_run *run, struct anchor_try *to, const uint8_t *x, const uint8_t *y,
-                          struct pair_ahead ahead) {
-    struct pair_try high;
-    pair_try_begin(&high, run);
-    for (size_t at = 0; at < PAIR_BLOCK * 4; at += VB) {
-        const vf32 a = LOAD(vf32, x + at), b = LOAD(vf32, y + at);
-        fetch(ahead.x, at, VB);
-        fetch(ahead.y, at, VB);
-        pair_try_add(&high, 0, ROUNDED(widen_low(a) * widen_low(b)));
-        pair_try_add(&high, 1, ROUNDED(widen_high(a) * widen_high(b)));
-    }
-    pair_try_end(&high, to);
-}
-
-#if defined(VEC_TELLS_INEXACT)
 NEVER void pair_block_f64(const struct anchor_run *run, struct anchor_try *to, const struct anchor_run *rests,
                           struct anchor_try *to_rests, const uint8_t *x, const uint8_t *y, struct pair_ahead ahead) {
     struct pair_try high, low;
@@ -309,7 +297,6 @@ NEVER void pair_block_f64(const struct anchor_run *run, struct anchor_try *to, c
     pair_try_end(&high, to);
     pair_try_end(&low, to_rests);
 }
-#endif
 
 /* Whether a stream's anchors are where a block may be tried. Makes room for one. */
 static bool pair_ready(struct pair_stream *stream) {
@@ -324,20 +311,11 @@ static void pair_take(struct pair_stream *stream, const struct anchor_try *t) {
     stream->run.calm = stream->run.rough = 0;
 }
 
-/* A whole block of float32 or float64; false: it is to be added otherwise. */
-static bool pair_fused(struct pair_run *run, cr_dtype dtype, const uint8_t *x, const uint8_t *y,
-                       struct pair_ahead ahead) {
+/* A whole block of float64; false: it is to be added otherwise. */
+static bool pair_fused_f64(struct pair_run *run, const uint8_t *x, const uint8_t *y, struct pair_ahead ahead) {
     struct pair_stream *products = &run->products, *rests = &run->rests;
     struct anchor_try t, u;
-    if (dtype == CR_F32) {
-        if (!pair_ready(products)) return false;
-        pair_block_f32(&products->run, &t, x, y, ahead);
-        if (!inside_f64(&products->run, &t.guard, TIER_NARROW)) return false;
-        pair_take(products, &t);
-        return true;
-    }
-#if defined(VEC_TELLS_INEXACT)
-    if (dtype != CR_F64 || !run->flags || !pair_ready(products) || !pair_ready(rests)) return false;
+    if (!run->flags || !pair_ready(products) || !pair_ready(rests)) return false;
     lost_clear();
     pair_block_f64(&products->run, &t, &rests->run, &u, x, y, ahead);
     if (lost_seen() || !inside_f64(&products->run, &t.guard, TIER_NARROW) ||
@@ -346,10 +324,22 @@ static bool pair_fused(struct pair_run *run, cr_dtype dtype, const uint8_t *x, c
     pair_take(products, &t);
     pair_take(rests, &u);
     return true;
-#else
-    (void)rests, (void)u;
-    return false;
+}
 #endif
+
+/* Whole blocks, without storing their products: n is a multiple of PAIR_BLOCK, up to CHAIN_STRETCH. False: they are to be added
+ * otherwise. */
+static bool pair_fused(struct pair_run *run, cr_dtype dtype, enum chain_terms terms, const uint8_t *x, const uint8_t *y,
+                       size_t n, struct pair_ahead ahead) {
+    const cr_format coded =
+        cr_dtype_size(dtype) == 1 ? CR_FORMAT_F16 : cr_dtype_format(dtype); /* float8s are float16s here */
+#if defined(VEC_TELLS_INEXACT)
+    if (dtype == CR_F64 && terms == CHAIN_PRODUCT && n == PAIR_BLOCK) return pair_fused_f64(run, x, y, ahead);
+#endif
+    if (dtype == CR_F64) return false;
+    pair_stream_begin(&run->products);
+    const struct chain_to to = pair_chain_to(run);
+    return chain_take(&run->chain, &to, coded, terms, x, y, n, ahead);
 }
 
 /* Adds the products of a block of at most PAIR_BLOCK. False: some are not exact, and nothing was added. *odd: some are no finite
@@ -358,7 +348,7 @@ static bool pair_take_block(struct pair_run *run, cr_dtype dtype, const uint8_t 
                             struct pair_ahead ahead, bool *odd) {
     const uint64_t before = pair_specials(&run->products);
     const size_t wide = pair_padded(dtype, n);
-    if (n == PAIR_BLOCK && pair_fused(run, dtype, x, y, ahead)) return true;
+    if (n == PAIR_BLOCK && pair_fused(run, dtype, CHAIN_PRODUCT, x, y, n, ahead)) return true;
     if (!pair_products(run, dtype, x, y, 1, n, ahead, 0)) return false;
     pair_add(&run->products, run->high, wide);
     if (dtype == CR_F64) pair_add(&run->rests, run->low, wide);

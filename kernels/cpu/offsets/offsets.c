@@ -30,7 +30,7 @@ static void plan(segments *s, const cr_axis_spec *spec) {
     s->spec = spec;
     s->row = cr_offsets_row(spec, 1);
     cr_axis_plan_make(&s->plan, &s->row);
-    const bool rows = cr_axis_has_short_rows(&s->row) && cr_fast_on(CR_FAST_GROUPS);
+    const bool rows = s->row.mask_line == 0 && cr_axis_has_short_rows(&s->row) && cr_fast_on(CR_FAST_GROUPS);
     s->rows = rows ? s->plan.strip_ops : 0;
     cr_axis_plan_strips(&s->plan, CR_ROWS);
 }
@@ -103,7 +103,7 @@ static cr_status fold_batch(const segments *s, const cr_batch *b, void *scratch)
         cr_cpu_order_segments(s->spec, s->view, b->low, b->borders, b->borders + 1, b->count,
                               (uint8_t *)scratch + grouped_bytes(s), s->out, b->at);
     if (!all || (s->rows && fold_mixed(s, b, scratch, all) == CR_OK)) return CR_OK;
-    if (cr_pair_rows_take(&s->plan, all, s->view) && fold_pairs(s, b, all) == CR_OK) return CR_OK;
+    if (cr_pair_rows_take(&s->plan, all) && fold_pairs(s, b, all) == CR_OK) return CR_OK;
     return fold_each(s, b, all); /* which names the first segment that lacks a value */
 }
 

@@ -1,6 +1,6 @@
 /* int: Σ of short rows of integers (rows.h).
  *
- * A row is at most CR_ROW_BYTES long, so 32-bit lanes never overflow on the way.
+ * A row of elements of 1 or 2 bytes is at most CR_ROW_BYTES long, so 32-bit lanes never overflow on the way.
  * Thread: any. Owner: the caller owns rows and data. */
 #ifndef CURED_KERNELS_CPU_ROWS_INT_H
 #define CURED_KERNELS_CPU_ROWS_INT_H

@@ -11,6 +11,8 @@
 #include "kernels/cpu/rows/pairs.h"
 #include "kernels/cpu/rows/tree.h"
 
+enum { PAIR_VECTORS = VB == 64 ? 4 : 2 }; /* of columns at once: as many as registers hold */
+
 /* What one row, or a vector of columns, has come to: s + e, off by less than 2·off; lost: some term is not exact. */
 struct pair_sum {
     vf64 s, e, off;
@@ -133,21 +135,40 @@ ALWAYS void pair_rows(const cr_pair_rows *rows, unsigned count, bool narrow, cr_
     }
 }
 
-ALWAYS void pair_columns(const cr_pair_rows *rows, unsigned count, bool narrow, cr_sum_at at, cr_row_sums *sums) {
+/* Columns [i, i + vectors · WORDS), of which there are `now`; the last vector may have fewer than its own. Lines lie far apart, so each
+ * is fetched before it is read, and the more of it is read at once, the fewer times. */
+ALWAYS void pair_columns_at(const cr_pair_rows *rows, unsigned i, size_t now, unsigned vectors, bool narrow,
+                            cr_sum_at at, cr_row_sums *sums) {
+    enum { SOON = 12 };
     const size_t size = narrow ? sizeof(float) : sizeof(double);
-    for (unsigned i = 0; i < count; i += WORDS) {
-        const uint8_t *x = rows->x + i * size, *y = rows->y + i * size;
-        const size_t now = count - i;
-        struct pair_sum to = {{0}, {0}, {0}, {0}};
-        for (uint64_t k = 0; k < rows->n; k++, x += rows->x_line, y += rows->y_line) {
-            const bool whole = __builtin_expect(now >= WORDS, 1);
-            const vf64 a = whole ? pair_load(x, narrow) : pair_load_some(x, now * size, narrow);
-            const vf64 b = whole ? pair_load(y, narrow) : pair_load_some(y, now * size, narrow);
-            pair_term(&to, a, b, narrow, at);
+    const uint8_t *x = rows->x + i * size, *y = rows->y + i * size;
+    struct pair_sum to[PAIR_VECTORS] = {{{0}, {0}, {0}, {0}}};
+    for (uint64_t k = 0; k < rows->n; k++, x += rows->x_line, y += rows->y_line) {
+#pragma GCC unroll 4
+        for (unsigned v = 0; v < vectors; v++) {
+            const size_t skip = v * WORDS * size;
+            const bool whole = __builtin_expect(now >= (v + 1) * WORDS, 1);
+            __builtin_prefetch((const void *)((uintptr_t)x + skip + SOON * rows->x_line));
+            __builtin_prefetch((const void *)((uintptr_t)y + skip + SOON * rows->y_line));
+            const vf64 a =
+                whole ? pair_load(x + skip, narrow) : pair_load_some(x + skip, (now - v * WORDS) * size, narrow);
+            const vf64 b =
+                whole ? pair_load(y + skip, narrow) : pair_load_some(y + skip, (now - v * WORDS) * size, narrow);
+            pair_term(&to[v], a, b, narrow, at);
         }
-        to.s = (vf64)((vu64)to.s | to.lost);
-        pair_store(sums, i, &to);
     }
+#pragma GCC unroll 4
+    for (unsigned v = 0; v < vectors; v++) {
+        to[v].s = (vf64)((vu64)to[v].s | to[v].lost);
+        pair_store(sums, i + v * WORDS, &to[v]);
+    }
+}
+
+ALWAYS void pair_columns(const cr_pair_rows *rows, unsigned count, bool narrow, cr_sum_at at, cr_row_sums *sums) {
+    unsigned i = 0;
+    for (; i + PAIR_VECTORS * WORDS <= count; i += PAIR_VECTORS * WORDS)
+        pair_columns_at(rows, i, PAIR_VECTORS * WORDS, PAIR_VECTORS, narrow, at, sums);
+    for (; i < count; i += WORDS) pair_columns_at(rows, i, count - i, 1, narrow, at, sums);
 }
 
 #define PAIR_SUMS(name, narrow, at)                                                \

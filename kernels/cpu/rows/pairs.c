@@ -6,15 +6,17 @@
 #include "kernels/core/fast.h"
 #include "kernels/core/float_state.h"
 
-bool cr_pair_rows_take(const cr_axis_plan *plan, cr_ops ops, const cr_view *view) {
+bool cr_pair_rows_take(const cr_axis_plan *plan, cr_ops ops) {
     const cr_axis_spec *spec = plan->spec;
     bool known = spec->dtype == CR_F32 || spec->dtype == CR_F64;
-    known = known && view->second != NULL && view->mask.kind == CR_MASK_NONE;
+    known = known && spec->second_line != 0 && spec->mask_line == 0;
     known = known && cr_fast_on(CR_FAST_SHORT_PAIRS) && cr_fast_on(CR_FAST_PAIRS);
     for (uint32_t k = 0; k < spec->op_count && known; k++) {
         if (!cr_ops_has(ops, spec->ops[k])) continue;
-        known = (cr_op_needs(spec->ops[k], spec->dtype) & ~(uint32_t)CR_FAM_PAIRS) == 0 &&
-                cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish) == CR_F64;
+        known =
+            (cr_op_needs(spec->ops[k], spec->dtype) & ~(uint32_t)(CR_FAM_DOT | CR_FAM_SQDIST | CR_FAM_WEIGHTS)) == 0 &&
+            cr_op_divisor(spec->ops[k]) == CR_DIVISOR_ONE && !cr_op_is_root(spec->ops[k]) &&
+            cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish) == CR_F64;
     }
     return known;
 }
@@ -36,7 +38,7 @@ void cr_pair_rows_answer(const cr_axis_plan *plan, cr_ops ops, const cr_pair_row
             isa->pairs(rows, count, CR_AT_WEIGHTS, &weights);
             isa->round_averages(&sum, &weights, count, to, own);
         } else {
-            isa->round_rows(&sum, count, 0, false, to, own);
+            isa->round_rows(&sum, count, 0, NULL, false, to, own);
         }
         for (unsigned i = 0; i < count; i++) hard[i] |= own[i];
     }

@@ -21,9 +21,9 @@ typedef struct cr_pair_rows {
     size_t x_line, y_line;   /* each so many bytes from the one before it */
 } cr_pair_rows;
 
-/* Whether these ops are sums of pairs that the kernels know: then cr_pair_rows_answer stores theirs of count rows to out[k][at …], but for
+/* Whether these ops are sums of pairs that the kernels know, without a mask: then cr_pair_rows_answer stores theirs of count rows to out[k][at …], but for
  * those that hard[i] says. */
-bool cr_pair_rows_take(const cr_axis_plan *plan, cr_ops ops, const cr_view *view);
+bool cr_pair_rows_take(const cr_axis_plan *plan, cr_ops ops);
 void cr_pair_rows_answer(const cr_axis_plan *plan, cr_ops ops, const cr_pair_rows *rows, unsigned count, uint64_t at,
                          void *const out[], uint8_t hard[CR_ROWS]);
 

@@ -18,7 +18,8 @@ typedef struct finish {
     const cr_rows *rows;
     const cr_row_sums *sums;
     unsigned count;
-    uint64_t output; /* number of the first answer */
+    const double *counts; /* of each row, how many elements count; NULL: all */
+    uint64_t output;      /* number of the first answer */
     cr_op op;
     cr_dtype result;
     uint8_t *to;
@@ -35,8 +36,20 @@ static cr_status store_slowly(const finish *f, unsigned i, cr_error *error) {
     cr_partial p;
     cr_partial_init(&p, plan->dtype, cr_op_needs(f->op, plan->dtype));
     cr_cpu_fold(&p, f->rows->data + before * plan->size, n, 0);
+    if (f->counts) p.n = (uint64_t)f->counts[i]; /* the others are zeros */
     return cr_axis_store_or(&p, f->op, &plan->spec->finish, f->output + i, f->to + i * cr_dtype_size(f->result),
                             status_of(f, i), error);
+}
+
+void cr_undivided(const double *counts, unsigned count, cr_divisor_kind divisor, uint64_t ddof, cr_dtype result,
+                  uint8_t *to, uint8_t *hard) {
+    const uint64_t nan = cr_float_nan(result);
+    const size_t size = cr_dtype_size(result);
+    for (unsigned i = 0; i < count; i++) {
+        if (cr_close_divisor(divisor, (uint64_t)counts[i], ddof) != 0) continue;
+        memcpy(to + i * size, &nan, size);
+        hard[i] = 0;
+    }
 }
 
 /* Of values or magnitudes, divided by their number and no more. */
@@ -49,7 +62,7 @@ static bool is_mean(const finish *f) {
 /* What NaNs and infinities decide of a row; false: they do not. */
 static bool special_answer(const finish *f, unsigned i, double *answer) {
     const cr_row_sums *s = f->sums;
-    uint64_t nans = s->nans[i], n = f->plan->spec->shape.n - nans;
+    uint64_t nans = s->nans[i], n = cr_strip_n(f->plan, f->rows->strip, i) - nans;
     bool skip = f->plan->spec->finish.nan == CR_NAN_SKIP, mean = is_mean(f);
     cr_decided decided = cr_close_specials(cr_op_term(f->op), nans && !skip, s->pinfs[i] != 0, s->ninfs[i] != 0);
     if (decided == CR_DECIDED_FINITE && mean && n == 0) decided = CR_DECIDED_NAN;
@@ -115,12 +128,12 @@ static cr_status store_floats(const finish *f, cr_error *error) {
                                   : cr_op_term(f->op) == CR_TERM_SQUARE && root && divided == CR_DIVISOR_ONE;
         const cr_row_sums *sum = spread ? &f->rows->sums[0] : NULL, *square = &f->rows->sums[2];
         if (f->result == CR_F64 && known) {
-            left = f->isa->round_squares(sum, square, f->count, n, NULL, ddof, root, f->to, hard);
+            left = f->isa->round_squares(sum, square, f->count, n, f->counts, ddof, root, f->to, hard);
         } else {
             memset(hard, 1, f->count);
         }
     } else if (f->result == CR_F64 || f->result == CR_F32) {
-        left = f->isa->round_rows(f->sums, f->count, divisor, f->result == CR_F32, f->to, hard);
+        left = f->isa->round_rows(f->sums, f->count, divisor, f->counts, f->result == CR_F32, f->to, hard);
     } else {
         memset(hard, 1, f->count);
         for (unsigned i = 0; i < f->count && divisor == 0; i++) {
@@ -131,6 +144,7 @@ static cr_status store_floats(const finish *f, cr_error *error) {
             hard[i] = 0;
         }
     }
+    if (f->counts) cr_undivided(f->counts, f->count, divided, ddof, f->result, f->to, hard);
     if (f->sums->special) store_specials(f, hard);
     for (unsigned i = 0; (left || f->sums->special) && i < f->count; i++) {
         if (!hard[i]) continue;
@@ -153,9 +167,43 @@ static uint64_t integer_number(__int128 value, uint64_t divisor, cr_dtype result
     return value == 0 ? 0 : cr_round(result, negative, &x, -exponent, sticky);
 }
 
+/* Sums of integers as of floats: they have 106 bits at most. */
+static void to_floats(const cr_row_sums *from, unsigned count, cr_row_sums *to) {
+    to->plain = to->special = false;
+    for (unsigned i = 0; i < count; i++) {
+        const __int128 value = (__int128)((unsigned __int128)(uint64_t)from->high[i] << 64 | from->low[i]);
+        to->hi[i] = (double)value;
+        to->lo[i] = (double)(value - (__int128)to->hi[i]);
+        to->doubt[i] = 0;
+    }
+    for (unsigned i = count; i % 8 != 0; i++) to->hi[i] = to->lo[i] = to->doubt[i] = 0; /* the rest of a vector */
+}
+
+/* Roots and spreads of integers, by squares. */
+static cr_status store_squares(const finish *f, cr_error *error) {
+    const bool spread = cr_op_term(f->op) == CR_TERM_SPREAD;
+    const uint64_t n = f->plan->spec->shape.n, ddof = f->plan->spec->finish.ddof;
+    const cr_divisor_kind divisor = cr_op_divisor(f->op);
+    const bool known = spread ? divisor == CR_DIVISOR_COUNT_LESS_DDOF && n > ddof : divisor == CR_DIVISOR_ONE;
+    cr_row_sums sum, square;
+    uint8_t hard[CR_ROWS];
+    cr_status status = CR_OK;
+    memset(hard, 1, f->count);
+    if (known && f->result == CR_F64) {
+        to_floats(&f->rows->sums[CR_AT_SUMSQ], f->count, &square);
+        if (spread) to_floats(&f->rows->sums[CR_AT_SUM], f->count, &sum);
+        f->isa->round_squares(spread ? &sum : NULL, &square, f->count, n, f->counts, ddof, cr_op_is_root(f->op), f->to,
+                              hard);
+    }
+    if (f->counts) cr_undivided(f->counts, f->count, divisor, ddof, f->result, f->to, hard);
+    for (unsigned i = 0; i < f->count && status == CR_OK; i++)
+        if (hard[i]) status = store_slowly(f, i, error);
+    return status;
+}
+
 static cr_status store_integers(const finish *f, cr_error *error) {
     const cr_row_sums *s = f->sums;
-    uint64_t divisor = cr_op_divisor(f->op) == CR_DIVISOR_ONE ? 0 : f->plan->spec->shape.n;
+    const bool divided = cr_op_divisor(f->op) != CR_DIVISOR_ONE;
     bool is_float = cr_dtype_kind(f->result) == CR_KIND_FLOAT;
     const bool known = !cr_op_is_root(f->op) && cr_op_divisor(f->op) != CR_DIVISOR_COUNT_LESS_DDOF;
     uint64_t odd = !known;
@@ -168,14 +216,15 @@ static cr_status store_integers(const finish *f, cr_error *error) {
     }
     for (unsigned i = 0; i < f->count; i++) {
         int64_t low = (int64_t)s->low[i], high = s->high[i];
+        const uint64_t divisor = divided ? cr_strip_n(f->plan, f->rows->strip, i) : 0;
         bool fits = !known ? false : f->result == CR_I64 ? high == low >> 63 : f->result == CR_U64 && high == 0;
         if (fits) {
             memcpy(f->to + i * sizeof low, &low, sizeof low);
-        } else if (known && f->result == CR_F64 && high == low >> 63 && low < (int64_t)1 << 53 &&
-                   low > -((int64_t)1 << 53)) {
+        } else if (known && divided == (divisor != 0) && f->result == CR_F64 && high == low >> 63 &&
+                   low < (int64_t)1 << 53 && low > -((int64_t)1 << 53)) {
             double value = divisor ? (double)low / (double)divisor : (double)low;
             memcpy(f->to + i * sizeof value, &value, sizeof value);
-        } else if (known && is_float) {
+        } else if (known && divided == (divisor != 0) && is_float) {
             __int128 value = (__int128)((unsigned __int128)(uint64_t)high << 64 | (uint64_t)low);
             uint64_t bits = integer_number(value, divisor, f->result);
             memcpy(f->to + i * cr_dtype_size(f->result), &bits, cr_dtype_size(f->result));
@@ -198,6 +247,9 @@ static void store_infinities(const finish *f) {
 cr_status cr_rows_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_rows *rows, unsigned count,
                          uint64_t output, void *const out[], uint64_t at, cr_error *error) {
     const cr_axis_spec *spec = plan->spec;
+    double counts[CR_ROWS];
+    for (unsigned i = 0; plan->counted && i < CR_ROWS; i++)
+        counts[i] = i < count ? (double)cr_strip_n(plan, rows->strip, i) : 1;
     for (uint32_t k = 0; k < spec->op_count; k++) {
         cr_op op = spec->ops[k];
         cr_dtype result = cr_axis_dtype(op, spec->dtype, &spec->finish);
@@ -214,6 +266,7 @@ cr_status cr_rows_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const
                                             : needs & CR_FAM_SUMABS ? 1
                                                                     : 2],
                         .count = count,
+                        .counts = plan->counted ? counts : NULL,
                         .output = output,
                         .op = op,
                         .result = result,
@@ -223,7 +276,8 @@ cr_status cr_rows_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const
             if (infinities) {
                 store_infinities(&f);
             } else {
-                status = (is_float ? store_floats : store_integers)(&f, error);
+                const bool squares = !is_float && needs & CR_FAM_SUMSQ && (needs & CR_FAM_SUM || cr_op_is_root(op));
+                status = (is_float ? store_floats : squares ? store_squares : store_integers)(&f, error);
             }
         } else {
             status = cr_strip_finish_op(plan, isa, rows->strip, 0, count, output, k, out, at, error);

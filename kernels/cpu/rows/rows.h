@@ -49,6 +49,9 @@ static inline unsigned cr_rows_at_once(uint64_t row_bytes) {
     uint64_t rows = CR_ROWS_BYTES / row_bytes;
     return rows >= CR_ROWS ? CR_ROWS : (unsigned)(rows / 8 * 8 > 8 ? rows / 8 * 8 : 8);
 }
+/* The answers whose divisor is nothing (core/close.h), where counts[i] elements of output i count: NaN, and no longer hard. */
+void cr_undivided(const double *counts, unsigned count, cr_divisor_kind divisor, uint64_t ddof, cr_dtype result,
+                  uint8_t *to, uint8_t *hard);
 /* Answers of a batch's rows, the first of which is output number `output`, to out[k][at …]. */
 cr_status cr_rows_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_rows *rows, unsigned count,
                          uint64_t output, void *const out[], uint64_t at, cr_error *error);

@@ -78,26 +78,6 @@ struct fused_try {
     struct fused_seen seen;
 };
 
-/* x² + s, rounded once; x²'s own rounding does not matter where it is exact. */
-ALWAYS vf64 square_add(vf64 x, vf64 s) {
-#if defined(VEC_AVX512)
-    return (vf64)_mm512_fmadd_pd((__m512d)x, (__m512d)x, (__m512d)s);
-#elif defined(VEC_AVX2)
-    return (vf64)_mm256_fmadd_pd((__m256d)x, (__m256d)x, (__m256d)s);
-#else
-    return x * x + s;
-#endif
-}
-ALWAYS vf64 square_less(vf64 x, vf64 t) {
-#if defined(VEC_AVX512)
-    return (vf64)_mm512_fmsub_pd((__m512d)x, (__m512d)x, (__m512d)t);
-#elif defined(VEC_AVX2)
-    return (vf64)_mm256_fmsub_pd((__m256d)x, (__m256d)x, (__m256d)t);
-#else
-    return x * x - t;
-#endif
-}
-
 ALWAYS vf64 fused_summand(vf64 x, enum fused_sums sums) {
     return sums == FUSED_SUM_ABSOLUTE ? (vf64)((vu64)x & INT64_MAX) : x;
 }

@@ -83,8 +83,8 @@ ALWAYS void half_step(struct half_state *s, vu16 look, vu16 x, unsigned pass, bo
     for (int i = 0; i < 4; i++) {
         if (pass & HALF_SUM) s->sums[i] = i % 2 && !brain ? fused_plus(wide[i], s->sums[i]) : s->sums[i] + wide[i];
         if (pass & HALF_SQUARE) {
-            vf64 q = square_add(wide[i], s->squares[i]);
-            s->square_rests[i] = fused_plus(square_less(wide[i], q - s->squares[i]), s->square_rests[i]);
+            vf64 q = product_plus(wide[i], wide[i], s->squares[i]);
+            s->square_rests[i] = fused_plus(product_minus(wide[i], wide[i], q - s->squares[i]), s->square_rests[i]);
             s->squares[i] = q;
         }
     }

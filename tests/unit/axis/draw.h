@@ -167,7 +167,7 @@ static cr_dtype any_input(void) {
 }
 
 /* Up to OPS_AT_ONCE ops that go together under random options. */
-static void choose_ops(cr_axis_spec *spec) {
+__attribute__((unused)) static void choose_ops(cr_axis_spec *spec) {
     static const cr_dtype results[] = {0, 0, 0, CR_F16, CR_BF16, CR_F32, CR_F64, CR_I128, CR_I64, CR_U64};
     do {
         spec->op_count = 0;

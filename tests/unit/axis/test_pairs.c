@@ -45,11 +45,11 @@ static void put(uint8_t *to, size_t i, bool narrow, double x) {
 static void answer(const cr_axis_spec *spec, const cr_view *view, uint64_t off, uint64_t *to) {
     const bool segments = cr_axis_by_offsets(spec);
     const uint64_t answers = cr_shape_answers(&spec->shape);
+    cr_fast_switch_off(off); /* scratch is that of the ways that are on */
     const size_t bytes = segments ? cr_offsets_scratch(spec) : cr_axis_scratch(spec);
     void *scratch = aligned_alloc(64, bytes / 64 * 64 + 64), *out[CR_AXIS_PLACES];
     cr_error error;
     for (unsigned k = 0; k < OPS; k++) out[k] = to + k * answers;
-    cr_fast_switch_off(off);
     const cr_status status = segments ? cr_cpu_offsets_view(spec, view, 0, ELEMENTS, 0, answers, scratch, out, &error)
                                       : cr_cpu_axis_blocks_view(spec, view, 0, spec->shape.outer, scratch, out, &error);
     cr_fast_switch_off(0);
