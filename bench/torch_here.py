@@ -357,8 +357,8 @@ def axes():
             for axis in (1, 0):
                 out, own = (torch.empty(t.shape[1 - axis], device="cuda", dtype=of) for of in (torch.float64, dtype))
                 found = [on_gpu(lambda i: getattr(cured, op)(x, axis=axis, out=out), rounds=5, calls=30)[0] for op in ("sum", "var") for x in (t, zeros)]
-                found.append(on_gpu(lambda i: torch.sum(t, axis, out=own), rounds=5, calls=30)[0])
-                print(str(dtype)[6:], mib, "axis", axis, "sum %.1f zeros %.1f var %.1f zeros %.1f torch.sum %.1f" % tuple(found), flush=True)
+                found += [on_gpu(lambda i: torch_op(t, axis, out=own), rounds=5, calls=30)[0] for torch_op in (torch.sum, torch.var)]
+                print(str(dtype)[6:], mib, "axis", axis, "sum %.1f zeros %.1f var %.1f zeros %.1f torch.sum %.1f torch.var %.1f" % tuple(found), flush=True)
 
 
 def pairs():

@@ -58,6 +58,12 @@ static cured_v1::ReduceRequest wanted() {
     return request;
 }
 
+// A daemon that is just starting is waited for, as long as the call may take.
+static void limit(grpc::ClientContext &context, int seconds) {
+    context.set_wait_for_ready(true);
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(seconds));
+}
+
 // A small array fits into its request. Along an axis each result has all its answers, here those of the rows.
 static void reduce_small(cured_v1::Cured::Stub &stub, const char *what, uint64_t rows) {
     const float array[] = {1, 2, 3, 4, 5, 6};
@@ -70,7 +76,7 @@ static void reduce_small(cured_v1::Cured::Stub &stub, const char *what, uint64_t
     }
     cured_v1::ReduceResponse answer;
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+    limit(context, 10);
     check(stub.Reduce(&context, request, &answer));
     print(what, answer);
 }
@@ -81,7 +87,7 @@ static void reduce_file(cured_v1::Cured::Stub &stub, const char *path) {
     std::ifstream file(path, std::ios::binary);
     if (!file) throw std::runtime_error(std::string(path) + ": cannot be opened");
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+    limit(context, 60);
     auto call = stub.ReduceStream(&context);
     cured_v1::ReduceChunk chunk;
     *chunk.mutable_head() = wanted();

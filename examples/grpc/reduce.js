@@ -17,6 +17,8 @@ const { cured } = grpc.loadPackageDefinition(
 const PIECE = 1 << 20; // bytes in a message; clients take and send 4 MiB at most unless told otherwise
 const WANTED = { dtype: 'DTYPE_F32', ops: ['OP_SUM', 'OP_MAX'] };
 
+// A daemon that is just starting is waited for, up to the call's deadline.
+const WAITS = new grpc.Metadata({ waitForReady: true });
 const after = (seconds) => ({ deadline: Date.now() + 1000 * seconds });
 
 function print(what, results, count = 1) {
@@ -53,15 +55,15 @@ async function main(target, file, ...files) {
     try {
         // A small array fits into its request.
         const data = Buffer.from(new Float32Array([1, 2, 3]).buffer);
-        const small = await promisify(client.Reduce.bind(client))({ ...WANTED, data }, after(10));
+        const small = await promisify(client.Reduce.bind(client))({ ...WANTED, data }, WAITS, after(10));
         print('small', small.results);
         // Along an axis each result has all its answers: here those of two rows of three.
         const six = Buffer.from(new Float32Array([1, 2, 3, 4, 5, 6]).buffer);
         const axis = { outer: 2, n: 3, inner: 1 };
-        const rows = await promisify(client.Reduce.bind(client))({ ...WANTED, axis, data: six }, after(10));
+        const rows = await promisify(client.Reduce.bind(client))({ ...WANTED, axis, data: six }, WAITS, after(10));
         print('rows', rows.results, 2);
         // A large one is a stream: pipeline waits while the daemon is behind. The last answer has the results.
-        const call = client.ReduceStream(after(60));
+        const call = client.ReduceStream(WAITS, after(60));
         const [last] = await Promise.all([lastOf(call), pipeline(chunks(file), call)]);
         print('file', last.end.results);
     } finally {

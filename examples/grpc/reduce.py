@@ -11,6 +11,7 @@ import cured_pb2 as cured
 import cured_pb2_grpc
 import grpc
 
+WAITS = {"wait_for_ready": True}  # a daemon that is just starting is waited for, up to the call's timeout
 PIECE = 1 << 20  # bytes in a message; clients take and send 4 MiB at most unless told otherwise
 
 
@@ -38,14 +39,14 @@ def main(target, path, *files):
         stub = cured_pb2_grpc.CuredStub(channel)
         ops = [cured.OP_SUM, cured.OP_MAX]
         # A small array fits into its request.
-        small = stub.Reduce(cured.ReduceRequest(dtype=cured.DTYPE_F32, ops=ops, data=struct.pack("<3f", 1, 2, 3)), timeout=10)
+        small = stub.Reduce(cured.ReduceRequest(dtype=cured.DTYPE_F32, ops=ops, data=struct.pack("<3f", 1, 2, 3)), timeout=10, **WAITS)
         print("small: sum", struct.unpack("<d", small.results[0].value)[0], "max", struct.unpack("<f", small.results[1].value)[0])
         # Along an axis each result has all its answers: here those of two rows of three.
         rows = stub.Reduce(cured.ReduceRequest(dtype=cured.DTYPE_F32, ops=ops, axis=cured.Axis(outer=2, n=3, inner=1),
-                                               data=struct.pack("<6f", 1, 2, 3, 4, 5, 6)), timeout=10)
+                                               data=struct.pack("<6f", 1, 2, 3, 4, 5, 6)), timeout=10, **WAITS)
         print("rows: sum", *struct.unpack("<2d", rows.results[0].value), "max", *struct.unpack("<2f", rows.results[1].value))
         # A large one is a stream. The last answer has the results.
-        for answer in stub.ReduceStream(chunks(path, ops), timeout=60):
+        for answer in stub.ReduceStream(chunks(path, ops), timeout=60, **WAITS):
             end = answer.end
         for result in end.results:
             if result.status:

@@ -44,6 +44,22 @@ def stubs():
     return importlib.import_module("cured_pb2"), importlib.import_module("cured_pb2_grpc")
 
 
+# Before 1.61 grpc tells a connection that is under way by an errno that its other calls may overwrite (grpc/grpc#35064). Where there
+# is no /sys, as in a bare root, glibc's own look at the processors does so now and then. Such a call waits for the next attempt.
+WAITS = ("grpc.service_config", '{"methodConfig": [{"name": [{}], "waitForReady": true}]}')
+
+
+def channel(address, *options, credentials=None, waits=True):
+    """A channel to unix:PATH, tcp:HOST:PORT or HOST:PORT with a connection of its own, whose calls wait for the daemon, unless they are to
+    hear that it lets nobody in."""
+    import grpc
+    options = [WAITS] * waits + [("grpc.use_local_subchannel_pool", 1), *options]
+    address = address.replace("tcp:", "")
+    if credentials:
+        return grpc.secure_channel(address, credentials, options=options)
+    return grpc.insecure_channel(address, options=options)
+
+
 def messages_of(path):
     """The message types of one of gRPC's own protos, such as grpc/health/v1/health.proto, by their name."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory

@@ -88,7 +88,7 @@ certificate=* may=nothing
     def test_strangers_and_old_ones_end_at_the_handshake(self):
         for client in (self.stranger, self.ca.sign("c-past", days=-1, subject="/CN=reducer")):
             with self.assertRaises(grpc.RpcError) as caught:
-                self.channel(client).Info(grpc_client.stubs()[0].InfoRequest(), timeout=30)
+                self.channel(client, waits=False).Info(grpc_client.stubs()[0].InfoRequest(), timeout=30)
             self.assertEqual(grpc.StatusCode.UNAVAILABLE, caught.exception.code())
             ran = self.run_client("info", "--tls-ca", self.ca.certificate, "--tls-certificate", client[0], "--tls-key", client[1])
             self.assertIn(ran.returncode, (69, 77), ran.stderr)
@@ -98,7 +98,7 @@ certificate=* may=nothing
         """A call after the certificate's time is refused, on connections that were let in before."""
         client = self.ca.sign("c-brief", seconds=4, names=NAMES, subject="/CN=boss")
         try:
-            c, stub = self.native(client=client), self.channel(client)
+            c, stub = self.native(client=client), self.channel(client, waits=False)
         except (ssl.SSLError, OSError, AssertionError):
             return  # a slow machine: it was over before
         if not c.welcome:

@@ -48,7 +48,7 @@ class GrpcTest(DaemonTest):
         cls.rng = np.random.default_rng(random.getrandbits(32))
 
     def setUp(self):
-        self.channel = grpc.insecure_channel(self.daemon.address, options=PLAIN + [("grpc.use_local_subchannel_pool", 1)])
+        self.channel = grpc_client.channel(self.daemon.address, *PLAIN)
         self.addCleanup(self.channel.close)
         self.cured = services.CuredStub(self.channel)
 
@@ -357,7 +357,7 @@ class OwnServices(GrpcTest):
         health = grpc_client.messages_of("grpc/health/v1/health.proto")
         ask, told = health["HealthCheckRequest"], health["HealthCheckResponse"]
         daemon = Daemon(self.folder, listen=["unix:%s/full.sock" % self.folder], max_jobs=1, admin="unix:%s/full.admin" % self.folder)
-        with grpc.insecure_channel(daemon.address) as channel, daemon.connect() as c:
+        with grpc_client.channel(daemon.address) as channel, daemon.connect() as c:
             check = channel.unary_unary("/grpc.health.v1.Health/Check", ask.SerializeToString, told.FromString)
             watch = channel.unary_stream("/grpc.health.v1.Health/Watch", ask.SerializeToString, told.FromString)(ask(), timeout=60)
             self.assertEqual(1, next(watch).status)
@@ -377,7 +377,7 @@ class OwnServices(GrpcTest):
         health = grpc_client.messages_of("grpc/health/v1/health.proto")
         ask, told = health["HealthCheckRequest"], health["HealthCheckResponse"]
         daemon = Daemon(self.folder, listen=["unix:%s/draining.sock" % self.folder])
-        with grpc.insecure_channel(daemon.address) as channel:
+        with grpc_client.channel(daemon.address) as channel:
             watch = channel.unary_stream("/grpc.health.v1.Health/Watch", ask.SerializeToString, told.FromString)(ask(), timeout=60)
             self.assertEqual(1, next(watch).status)
             sent = threading.Event()
@@ -420,7 +420,7 @@ class Tcp(GrpcTest):
 
     def test_over_tcp(self):
         daemon = Daemon(self.folder, listen=["tcp:127.0.0.1:0"])
-        with grpc.insecure_channel(daemon.address[4:]) as channel:
+        with grpc_client.channel(daemon.address) as channel:
             cured = services.CuredStub(channel)
             array = self.rng.integers(0, 100, 3000000).astype("f4")
             self.assertEqual(array.astype("f8").sum(), value(cured.Reduce(unary(array), timeout=60).results[0]))

@@ -5,6 +5,7 @@ A client whose tools are not here is skipped, with what is missing. Where CI is 
 """
 import os
 import re
+import socket
 import struct
 import subprocess
 import tempfile
@@ -61,13 +62,14 @@ class Examples(DaemonTest):
 
     def shown(self, program):
         """Runs the page's commands that end with a call of this program, in a folder that has the source's proto and
-        examples, and nothing else of it; the call thrice: at a Unix socket, over TCP, and over TLS."""
+        examples, and nothing else of it; the call at a Unix socket, over TCP, over TLS, and before the daemon is there."""
         commands, = (commands for commands in blocks() if program in commands)
         *build, call = commands.split("\n")
         self.assertIn(SHOWN, call)
         tcp = self.tcp.address[len("tcp:"):]
+        late = "unix:%s/late-%s.sock" % (self.folder, program)
         ways = [call.replace(SHOWN, where) for where in (self.daemon.address + " file.bin", tcp + " file.bin",
-                                                         tcp + " file.bin " + self.files)]
+                                                         tcp + " file.bin " + self.files, late + " file.bin")]
         script = "\n".join(["{", *build, "} >build.log 2>&1 || { cat build.log >&2; exit 1; }", *ways])
         with tempfile.TemporaryDirectory(dir=self.folder) as work:
             for name in ("proto", "examples"):
@@ -75,9 +77,28 @@ class Examples(DaemonTest):
             with open(os.path.join(work, "file.bin"), "wb") as f:
                 f.write(struct.pack("<%df" % COUNT, *range(COUNT)))
             before = self.tcp.counters()["tls_handshakes_total"]
-            ran = subprocess.run(["bash", "-euc", script], cwd=work, capture_output=True, text=True, timeout=250, check=False)
-            self.assertEqual((0, WANTED * len(ways)), (ran.returncode, ran.stdout), ran.stderr)
+            with subprocess.Popen(["bash", "-euc", script], cwd=work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran:
+                self.start_late(late, ran)
+                out, err = ran.communicate(timeout=250)
+            self.assertEqual((0, WANTED * len(ways)), (ran.returncode, out), err)
             self.assertGreater(self.tcp.counters()["tls_handshakes_total"], before)
+
+    def start_late(self, address, ran):
+        """Starts a daemon at this address once a first connection has come there and was closed, while this process runs."""
+        path = address[len("unix:"):]
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            listener.listen()
+            listener.settimeout(0.5)
+            while ran.poll() is None:
+                try:
+                    listener.accept()[0].close()
+                    break
+                except TimeoutError:
+                    pass
+        os.unlink(path)
+        daemon = Daemon(self.folder, listen=[address])
+        self.addCleanup(lambda: daemon.check_end(self, daemon.stop()))
 
     def test_python(self):
         self.need("python")

@@ -293,32 +293,32 @@ class Limits(DaemonTest):
 
 
 class Strips(BesideTest):
-    """Columns whose states do not fit: both arrays are kept, and folded strip by strip."""
+    """Columns whose states do not fit, those of float64s: both arrays are kept, and folded strip by strip."""
     OPTIONS = {"cpu_workers": 2, "max_state_bytes_per_connection": 8 << 20, "shm_names": True}
 
     def test_strips(self):
         r, self.conn = random.Random(SEED), self.connect()
         for outer, n, inner in ((1, 5, 3000), (3, 40, 2500)):
             count = outer * n * inner
-            x, y = small(r, count), small(r, count)
-            a, b = (struct.unpack("<%di" % count, data) for data in (x, y))
+            a, b = (struct.unpack("<%di" % count, small(r, count)) for _ in range(2))
+            x, y = (struct.pack("<%dd" % count, *data) for data in (a, b))
             mask = random_mask(r, count, (False, 0, False))
             for way, second_way, masked in itertools.product(("stream", "unknown", "sealed"), ("stream", "file"), (False, True)):
                 if way != "sealed" and second_way != "stream":
                     continue
                 with self.subTest((outer, n, inner, way, second_way, masked)):
                     beside = [Beside("mask", mask.bytes, mask.message)] if masked else []
-                    answer = self.ask("i32", ["dot", "sqdist"], x, way, beside + [second_of(y, count, second_way)], axis=(outer, n, inner),
+                    answer = self.ask("f64", ["dot", "sqdist"], x, way, beside + [second_of(y, count, second_way)], axis=(outer, n, inner),
                                       pieces=(90001, 77))
                     self.assertIsNone(answer.status)
-                    dots, apart = (struct.unpack("<%dq" % (outer * inner), answer.array(op, 8, outer * inner)) for op in (0, 1))
+                    dots, apart = (struct.unpack("<%dd" % (outer * inner), answer.array(op, 8, outer * inner)) for op in (0, 1))
                     for i in range(0, outer * inner, 7):
                         at = [e for e in range(i // inner * n * inner + i % inner, (i // inner + 1) * n * inner, inner) if not masked or mask.keeps[e]]
                         self.assertEqual(sum(a[e] * b[e] for e in at), dots[i], i)
                         self.assertEqual(sum((a[e] - b[e]) ** 2 for e in at), apart[i], i)
-        big = 4 << 20
-        stream = self.conn.start_stream("u8", ["dot"], big, axis=(1, big >> 13, 1 << 13), second=beside_message(big))
-        self.conn.send_array(stream, bytes(2 * big))
+        big = 1 << 19
+        stream = self.conn.start_stream("f64", ["dot"], 8 * big, axis=(1, big >> 13, 1 << 13), second=beside_message(big))
+        self.conn.send_array(stream, bytes(16 * big))
         self.assert_sentence(self.conn.wait(stream).status, RESOURCE_EXHAUSTED, "max_state_bytes_per_connection")
         self.conn.close()
         self.daemon.check_returned(self)

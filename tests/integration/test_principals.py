@@ -252,7 +252,7 @@ class Doors(unittest.TestCase):
                     c.until(lambda: c.welcome or c.reason)
                     status = c.reason or c.inline("u8", ["sum"], b"\1").status
                     self.assertEqual(code, status.code if status else OK, (name, address))
-                with grpc.insecure_channel(address.replace("tcp:", "")) as channel:
+                with grpc_client.channel(address) as channel:
                     metadata = [("authorization", "Bearer " + token[name])] if name else []
                     self.assertEqual(code, Asking.code(Asking.ask_stub(services.CuredStub(channel), metadata)[0]), (name, address))
         daemon.check_end(self, daemon.stop())
@@ -268,7 +268,7 @@ class Doors(unittest.TestCase):
                     c.send(frame(HELLO, payload=hello_message() + b"".join(bytes_field(5, t[7:].encode()) for _, t in token)))
                     c.until(lambda: c.welcome or c.reason)
                     self.assertEqual(code, c.reason.code if c.reason else OK, address)
-                with grpc.insecure_channel(address.replace("tcp:", "")) as channel:
+                with grpc_client.channel(address) as channel:
                     self.assertEqual(code, Asking.code(Asking.ask_stub(services.CuredStub(channel), token)[0]), address)
             self.assertEqual(status, get(operators, "/healthz/ready", **dict(token)).status)
         daemon.check_end(self, daemon.stop())
@@ -285,7 +285,7 @@ class Doors(unittest.TestCase):
         with open(path, "w") as f:
             f.write(made["line"] + "\n")
         daemon = Daemon(self.folder, listen=["tcp:127.0.0.1:0"], principals=path)
-        with grpc.insecure_channel(daemon.address.replace("tcp:", "")) as channel:
+        with grpc_client.channel(daemon.address) as channel:
             for metadata, code in (([], OK), ([("authorization", "Bearer " + made["token"])], PERMISSION_DENIED)):
                 self.assertEqual(code, Asking.code(Asking.ask_stub(services.CuredStub(channel), metadata)[0]))
         daemon.check_end(self, daemon.stop())

@@ -81,11 +81,10 @@ class TlsTest(unittest.TestCase):
         self.addCleanup(tunnel.close)
         return tunnel
 
-    def channel(self, client=None):
+    def channel(self, client=None, waits=True):
         files = [pathlib.Path(path).read_bytes() for path in (self.ca.certificate,) + (client or ())]
         credentials = grpc.ssl_channel_credentials(files[0], files[2] if client else None, files[1] if client else None)
-        channel = grpc.secure_channel("%s:%d" % (HOST, self.port), credentials,
-                                      options=[("grpc.use_local_subchannel_pool", 1)])
+        channel = grpc_client.channel("%s:%d" % (HOST, self.port), credentials=credentials, waits=waits)
         self.addCleanup(channel.close)
         return services.CuredStub(channel)
 
@@ -198,7 +197,7 @@ class Loopback(TlsTest):
     def test_without_tls_beside_it(self):
         with Connection("tcp:127.0.0.1:%d" % self.port) as c:
             self.assertIsNone(c.inline("u8", ["sum"], bytes([1, 2, 3])).status)
-        with grpc.insecure_channel("127.0.0.1:%d" % self.port) as channel:
+        with grpc_client.channel("127.0.0.1:%d" % self.port) as channel:
             self.assertEqual(6, answer(services.CuredStub(channel).Reduce(reduce_request(np.array([1, 2, 3])), timeout=60)))
 
     def test_versions_before_1_3_are_refused(self):
