@@ -69,8 +69,9 @@ class Parked(DaemonTest):
         victim.greet()
         held = self.daemon.descriptors()
         came = []
-        for _ in range(40):
+        for _ in range(40):  # closing may block, so others do it; those of one user that wait for that count, too
             came.append(self.park(7))
+            wait_for("what was lost to be closed", lambda: self.daemon.descriptors() <= held + len(came) + 14)
         parked = [client for client in came if self.is_open(client)]
         self.assertEqual(2, len(parked))
         wait_for("the others' descriptors to be closed", lambda: self.daemon.descriptors() == held + 2 + 14)
