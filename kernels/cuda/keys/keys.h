@@ -140,7 +140,7 @@ int cr_keys_launch_begin(const cr_keys_args *args, void *stream);
 int cr_keys_launch_fold(const cr_keys_args *args, void *stream);
 int cr_keys_launch_close(const cr_keys_close_args *args, void *stream);
 int cr_keys_launch_joined(const cr_keys_args *args, void *stream);       /* the fold of the last three kinds */
-int cr_keys_launch_places(const cr_keys_close_args *args, void *stream); /* closes indices and ranges of extrema */
+int cr_keys_launch_close_extrema(const cr_keys_close_args *args, void *stream);
 int cr_keys_launch_close_joined(const cr_keys_close_args *args, void *stream); /* closes bits and products */
 
 #ifdef __cplusplus
