@@ -125,7 +125,7 @@ static void lay_out(cr_segments_args *args, const cr_gpu_segments *s, uint32_t m
     const uint64_t blocks = divide_up(args->chunks, CR_SEGMENTS_WARPS),
                    resident = (uint64_t)multiprocessors * on_each,
                    slow = (uint64_t)multiprocessors * (teams ? CR_SEGMENTS_JOIN_BLOCKS : CR_SEGMENTS_SLOW_BLOCKS),
-                   works = teams ? args->chunks : divide_up(args->chunks, 8);
+                   works = divide_up(args->chunks, teams ? 4 : 8);
     args->blocks = (uint32_t)(blocks < resident ? blocks : resident);
     args->slow_blocks = (uint32_t)(works < slow ? works : slow);
 }

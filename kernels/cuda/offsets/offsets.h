@@ -28,8 +28,8 @@ enum {
     /* On a multiprocessor. With one more, registers spill, to a cache that shared memory leaves small. */
     CR_SEGMENTS_BLOCKS = 4,
     CR_SEGMENTS_SLOW_BLOCKS = 2,
-    CR_SEGMENTS_TEAM_BLOCKS = 6,
-    CR_SEGMENTS_JOIN_BLOCKS = 16,
+    CR_SEGMENTS_TEAM_BLOCKS = 8,
+    CR_SEGMENTS_JOIN_BLOCKS = 8,
     CR_SEGMENTS_JOINERS = 128, /* threads of a block that joins parts */
 };
 

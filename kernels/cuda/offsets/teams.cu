@@ -1,76 +1,105 @@
 /* teams: launches the folds of teams.cuh, and behind each the kernel that joins the parts which chunks left of segments that cuts part.
  *
- * A block joins a segment: it begins at the chunk in which the segment does, and takes the parts of many chunks at once, because one
- * segment may be in all of them.
+ * A warp joins a segment of few parts. It begins at the chunk in which the segment does. One of many parts has the block.
  * Thread: GPU; launches: the stream's thread. Owner: the kernel. */
 #include "kernels/cuda/offsets/teams.cuh"
 
-enum { CR_JOIN_EACH = 4 }; /* parts of a thread that are under way at once */
+enum {
+    CR_JOIN_FEW = CR_WARP,  /* parts of a segment that a warp joins */
+    CR_JOIN_EACH = 8,       /* of more, those of a thread of the block at a time */
+    CR_JOIN_WARPS = CR_SEGMENTS_JOINERS / CR_WARP,
+};
 
-/* The parts of the chunks behind `chunk` that belong to the segment that is open at its end, and its own. `next`: of the block. after: the
- * first chunk behind the segment's. */
-CR_DEVICE cr_segments_part cr_segments_gather(const cr_segments_args &args, uint32_t chunk, uint32_t *next, uint32_t &after) {
-    const cr_segments_part *parts = cr_segments_parts(args);
-    const int kind = (int)args.kind;
-    cr_segments_part own = threadIdx.x == 0 ? parts[2 * (uint64_t)chunk + 1] : cr_segments_nothing(kind);
-    uint32_t at = chunk + 1, end = 0; /* end: the first chunk behind the segment's, once that is found */
-    do {
-        uint32_t states[CR_JOIN_EACH], last = UINT32_MAX;
-        if (threadIdx.x == 0) *next = UINT32_MAX;
-        __syncthreads();
-#pragma unroll
-        for (uint32_t i = 0; i < CR_JOIN_EACH; i++) {
-            const uint32_t k = at + i * CR_SEGMENTS_JOINERS + threadIdx.x;
-            states[i] = k < args.chunks ? parts[2 * (uint64_t)k].state : CR_PART_NONE;
-            if (states[i] != CR_PART_GOES_ON) last = min(last, k + (states[i] == CR_PART_ENDS));
-        }
-        if (last != UINT32_MAX) atomicMin(next, last);
-        __syncthreads();
-        end = *next;
-#pragma unroll 1
-        for (uint32_t i = 0; i < CR_JOIN_EACH; i++) {
-            const uint32_t k = at + i * CR_SEGMENTS_JOINERS + threadIdx.x;
-            if (k < end && k < args.chunks) cr_segments_join(kind, own, parts[2 * (uint64_t)k]);
-        }
-        at += CR_JOIN_EACH * CR_SEGMENTS_JOINERS;
-        __syncthreads();
-    } while (end == UINT32_MAX);
-    if (threadIdx.x == 0 && (end - 1 == chunk || parts[2 * (uint64_t)(end - 1)].state != CR_PART_ENDS))
-        cr_segments_head(args)->wrong = 1; /* nobody saw its end */
-    after = end;
-    return own;
-}
+/* Of THREADS threads. */
+template <uint32_t THREADS> struct cr_joiner {
+    const cr_segments_args &args;
+    cr_segments_part *const room; /* THREADS / 2 */
+    uint32_t &next;
+    const uint32_t thread;
 
-/* What all threads have, to thread 0. */
-CR_DEVICE void cr_segments_meet(int kind, cr_segments_part &own, cr_segments_part *room) {
-    for (uint32_t half = CR_SEGMENTS_JOINERS / 2; half > 0; half /= 2) {
-        if (threadIdx.x >= half && threadIdx.x < 2 * half) room[threadIdx.x - half] = own;
-        __syncthreads();
-        if (threadIdx.x < half) cr_segments_join(kind, own, room[threadIdx.x]);
-        __syncthreads();
+    CR_DEVICE cr_joiner(const cr_segments_args &of, cr_segments_part *parts, uint32_t &word) : args(of), room(parts), next(word), thread(threadIdx.x % THREADS) {}
+    CR_DEVICE static void meet() {
+        if (THREADS == CR_WARP) __syncwarp();
+        else __syncthreads();
     }
-}
-
-static __global__ void __launch_bounds__(CR_SEGMENTS_JOINERS) cr_segments_join_parts(const __grid_constant__ cr_segments_args args) {
-    __shared__ cr_segments_part room[CR_SEGMENTS_JOINERS / 2];
-    __shared__ uint32_t next;
-    cr_axis_head *head = cr_segments_head(args);
-    cr_segments_part *parts = cr_segments_parts(args);
-    for (uint32_t chunk = blockIdx.x; chunk < args.chunks; chunk += gridDim.x) {
-        if (parts[2 * (uint64_t)chunk + 1].state == CR_PART_NONE) continue;
-        uint32_t after;
-        cr_segments_part own = cr_segments_gather(args, chunk, &next, after);
-        cr_segments_meet((int)args.kind, own, room);
-        if (threadIdx.x != 0) continue;
+    CR_DEVICE const cr_segments_part &head(uint32_t chunk) const { return cr_segments_parts(args)[2 * (uint64_t)chunk]; }
+    /* The least of all threads' x. */
+    CR_DEVICE uint32_t least(uint32_t x) const {
+        if (THREADS == CR_WARP) return __reduce_min_sync(CR_EVERYONE, x);
+        if (thread == 0) next = UINT32_MAX;
+        meet();
+        if (x != UINT32_MAX) atomicMin(&next, x);
+        meet();
+        x = next;
+        meet();
+        return x;
+    }
+    /* Joins the parts of EACH · THREADS chunks from `at` on, up to the segment's last; gives the chunk behind that, UINT32_MAX: it is none
+     * of these. */
+    template <uint32_t EACH> CR_DEVICE uint32_t some(uint32_t at, cr_segments_part &own) const {
+        uint32_t behind = UINT32_MAX;
+#pragma unroll
+        for (uint32_t i = 0; i < EACH; i++) {
+            const uint32_t k = at + i * THREADS + thread, state = k < args.chunks ? head(k).state : (uint32_t)CR_PART_NONE;
+            if (state != CR_PART_GOES_ON) behind = min(behind, k + (state == CR_PART_ENDS));
+        }
+        behind = least(behind);
+#pragma unroll 1
+        for (uint32_t k = at + thread; k < min(behind, at + EACH * THREADS) && k < args.chunks; k += THREADS) cr_segments_join((int)args.kind, own, head(k));
+        return behind;
+    }
+    /* Thread 0 answers the segment that is open at the end of `chunk`, and whose parts are those before chunk `behind`. */
+    CR_DEVICE void answer(uint32_t chunk, uint32_t behind, cr_segments_part &own) const {
+        for (uint32_t half = THREADS / 2; half > 0; half /= 2) {
+            if (thread >= half && thread < 2 * half) room[thread - half] = own;
+            meet();
+            if (thread < half) cr_segments_join((int)args.kind, own, room[thread]);
+            meet();
+        }
+        if (thread != 0) return;
+        cr_segments_part *parts = cr_segments_parts(args);
         const uint64_t segment = parts[2 * (uint64_t)chunk + 1].segment, begin = cr_offset_within(args, segment), end = cr_offset_within(args, segment + 1);
-        if (cr_segments_answer(args, (int)args.kind, segment, end > begin ? end - begin : 0, begin, own)) continue;
-        for (uint32_t k = chunk; k < after; k++) {
+        if (behind == chunk + 1 || head(behind - 1).state != CR_PART_ENDS) cr_segments_head(args)->wrong = 1; /* nobody saw its end */
+        if (cr_segments_answer(args, (int)args.kind, segment, end > begin ? end - begin : 0, begin, own)) return;
+        for (uint32_t k = chunk; k < behind; k++) {
             parts[2 * (uint64_t)k + (k == chunk)].hard = 1;
             cr_segments_put_on_list(args, k);
         }
     }
+    CR_DEVICE cr_segments_part first(uint32_t chunk) const {
+        return thread == 0 ? cr_segments_parts(args)[2 * (uint64_t)chunk + 1] : cr_segments_nothing((int)args.kind);
+    }
+};
+
+static __global__ void __launch_bounds__(CR_SEGMENTS_JOINERS) cr_segments_join_parts(const __grid_constant__ cr_segments_args args) {
+    __shared__ cr_segments_part room[CR_SEGMENTS_JOINERS / 2];
+    __shared__ uint32_t many[CR_JOIN_WARPS], next;
+    const uint32_t warp = threadIdx.x / CR_WARP;
+    const cr_joiner<CR_WARP> few(args, room + warp * (CR_WARP / 2), next);
+    const cr_joiner<CR_SEGMENTS_JOINERS> all(args, room, next);
+    for (uint32_t base = blockIdx.x * CR_JOIN_WARPS; base < args.chunks; base += gridDim.x * CR_JOIN_WARPS) {
+        const uint32_t chunk = base + warp;
+        bool is_long = false;
+        if (chunk < args.chunks && cr_segments_parts(args)[2 * (uint64_t)chunk + 1].state != CR_PART_NONE) {
+            cr_segments_part own = few.first(chunk);
+            const uint32_t behind = few.some<CR_JOIN_FEW / CR_WARP>(chunk + 1, own);
+            is_long = behind == UINT32_MAX;
+            if (!is_long) few.answer(chunk, behind, own);
+        }
+        if (threadIdx.x % CR_WARP == 0) many[warp] = is_long;
+        __syncthreads();
+        for (uint32_t k = 0; k < CR_JOIN_WARPS; k++) {
+            if (!many[k]) continue;
+            cr_segments_part own = all.first(base + k);
+            uint32_t behind = UINT32_MAX;
+            for (uint32_t at = base + k + 1; behind == UINT32_MAX; at += CR_JOIN_EACH * CR_SEGMENTS_JOINERS) behind = all.some<CR_JOIN_EACH>(at, own);
+            all.answer(base + k, behind, own);
+        }
+        __syncthreads();
+    }
     /* The last block tells what was wrong, if the slow kernel does not. */
     if (threadIdx.x != 0 || args.kind == CR_SEGMENTS_QUARTERS) return;
+    cr_axis_head *head = cr_segments_head(args);
     __threadfence();
     if (atomicAdd(&head->hard_blocks, 1u) + 1 != gridDim.x) return;
     __threadfence();

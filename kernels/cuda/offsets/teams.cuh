@@ -13,7 +13,7 @@
 
 enum {
     CR_TEAM_LONG = 1024,   /* bytes; longer segments have the warp */
-    CR_TEAM_LANE = 32,     /* bytes that a lane of a team has, about */
+    CR_TEAM_LANE = 64,       /* bytes that a lane of a team has, about */
     CR_TEAM_TOGETHER = 4,  /* loads of a lane that are under way at once */
     CR_WARP_LOG2 = 5,
 };
@@ -62,48 +62,46 @@ template <class T> struct cr_teams {
     }
     /* All ones in the lowest bytes of a word, so many of them. */
     CR_DEVICE static uint32_t ones(int bytes) { return bytes <= 0 ? 0 : bytes >= 4 ? ~0u : (1u << 8 * bytes) - 1; }
-    /* A vector of which not all may be the segment's. */
-    CR_DEVICE void edge(T &own, uint32_t v, uint32_t low, uint32_t high) const {
-        const uint32_t first = v * VEC, begins = max(low, first) - first, ends = min(high, first + VEC) - first;
-        uint32_t keep[4];
-        uint4 x = load(v, low, high);
+    /* A vector, of which maybe not all is the segment's. */
+    CR_DEVICE void some(T &own, uint4 x, uint32_t v, uint32_t low, uint32_t high) const {
+        const uint32_t first = v * VEC;
+        uint32_t keep[4] = {~0u, ~0u, ~0u, ~0u};
+        if (first < low || first + VEC > high) {
+            const uint32_t begins = max(low, first) - first, ends = min(high, first + VEC) - first;
 #pragma unroll
-        for (int k = 0; k < 4; k++) keep[k] = ones((int)(ends * SIZE) - 4 * k) & ~ones((int)(begins * SIZE) - 4 * k);
-        T::hide(args, x, keep, begins);
+            for (int k = 0; k < 4; k++) keep[k] = ones((int)(ends * SIZE) - 4 * k) & ~ones((int)(begins * SIZE) - 4 * k);
+            T::hide(args, x, keep, begins);
+        }
         own.add(args, x, keep, v);
     }
-    CR_DEVICE void whole(T &own, const uint4 &x, uint32_t v) const {
-        const uint32_t keep[4] = {~0u, ~0u, ~0u, ~0u};
-        own.add(args, x, keep, v);
-    }
-    /* Elements [low, high) by 2^log2 lanes, of which this is number `one`. A lane takes its vectors in their order: the first has the
-     * segment's first, where that is not whole, and the last one's. */
+    /* Elements [low, high) by 2^log2 lanes, of which this is number `one`. A lane takes its vectors in their order. */
     CR_DEVICE words fold(uint32_t low, uint32_t high, uint32_t one, uint32_t log2) const {
-        const uint32_t lanes = 1u << log2, whole_from = (low + VEC - 1) / VEC, whole_end = high / VEC;
-        const bool any = high > low, one_vector = any && whole_from > whole_end; /* and not all of it */
-        const bool begins = any && one == 0 && low % VEC != 0, ends = any && one == lanes - 1 && high % VEC != 0 && !one_vector;
-        const bool is_inside = whole_from >= from && whole_end <= upto;
-        uint32_t v = whole_from + one;
-        const uint32_t end = any && !one_vector ? whole_end : 0;
+        const uint32_t all[4] = {~0u, ~0u, ~0u, ~0u}, end = high > low ? (high + VEC - 1) / VEC : 0;
+        uint32_t v = low / VEC + one;
         T own;
-        own.begin(hint, begins ? low / VEC : v < end ? v : ends ? whole_end : UINT32_MAX);
-        if (begins) edge(own, low / VEC, low, high);
-        if (is_inside) {
+        own.begin(hint, v < end ? v : UINT32_MAX);
+        if (low / VEC >= from && end <= upto) {
             for (; v < end; v += CR_TEAM_TOGETHER << log2) {
                 uint4 x[CR_TEAM_TOGETHER];
+                if (v * VEC >= low && (v + ((CR_TEAM_TOGETHER - 1) << log2) + 1) * VEC <= high) {
+#pragma unroll
+                    for (uint32_t i = 0; i < CR_TEAM_TOGETHER; i++) x[i] = *vector(v + (i << log2));
+#pragma unroll
+                    for (uint32_t i = 0; i < CR_TEAM_TOGETHER; i++) own.add(args, x[i], all, v + (i << log2));
+                    continue;
+                }
 #pragma unroll
                 for (uint32_t i = 0; i < CR_TEAM_TOGETHER; i++) {
                     if (v + (i << log2) < end) x[i] = *vector(v + (i << log2));
                 }
 #pragma unroll
                 for (uint32_t i = 0; i < CR_TEAM_TOGETHER; i++) {
-                    if (v + (i << log2) < end) whole(own, x[i], v + (i << log2));
+                    if (v + (i << log2) < end) some(own, x[i], v + (i << log2), low, high);
                 }
             }
         }
 #pragma unroll 1
-        for (; v < end; v += lanes) edge(own, v, low, high);
-        if (ends) edge(own, whole_end, low, high);
+        for (; v < end; v += 1u << log2) some(own, load(v, low, high), v, low, high);
         return own.take(args);
     }
 
@@ -170,7 +168,7 @@ template <class T> struct cr_teams {
 #pragma unroll
                 for (int i = 0; i < 2; i++) {
                     const typename T::key best = T::get_key(w, i);
-                    place[i] = place_of(w.word[T::AT + i], low, high, [&](typename T::key bits) {
+                    place[i] = place_of(T::lacks(args, w, i) ? UINT32_MAX : w.word[T::AT + i], low, high, [&](typename T::key bits) {
                         const typename T::key k = T::key_alone(args, bits);
                         return (i == 0 ? k : T::ALL - k) == best;
                     });

@@ -51,10 +51,12 @@ template <int BYTES> struct cr_team_whole {
     typedef cr_team_words<WORDS> words;
     cr_wide<SUM / 2> sum;
     cr_wide<SQUARE / 2> square;
+    uint32_t lower, upper; /* of four bytes: of elements' halves, which a chunk's do not overflow */
 
     CR_DEVICE void begin(int, uint32_t) {
         sum.clear();
         square.clear();
+        lower = upper = 0;
     }
     static CR_DEVICE void hide(const cr_segments_args &, uint4 &x, const uint32_t (&keep)[4], uint32_t) { cr_team_keep(x, keep); }
     CR_DEVICE void bytes(const cr_segments_args &args, const uint4 &x, bool is_signed) {
@@ -88,28 +90,48 @@ template <int BYTES> struct cr_team_whole {
         if (SQUARE > 2) more.word[SQUARE / 2 > 1 ? 1 : 0] = (uint64_t)(product >> 64);
         square.add(more);
     }
+    /* Σx of two or four bytes. */
+    CR_DEVICE void plain(const uint4 &x, bool is_signed) {
+        int32_t part = 0;
+#pragma unroll
+        for (unsigned k = 0; k < 4; k++) {
+            const uint32_t w = cr_word(x, k);
+            if constexpr (SIZE == 4) {
+                lower += w & 0xffff;
+                upper += cr_signs(w, is_signed ? 0xbb32 : 0x4432);
+            } else {
+                part = is_signed ? __dp2a_lo((int)w, 0x0101, part) : (int)__dp2a_lo(w, 0x0101u, (uint32_t)part);
+            }
+        }
+        if (SIZE == 2) sum.add_i64(part);
+    }
     CR_DEVICE void add(const cr_segments_args &args, const uint4 &x, const uint32_t (&)[4], uint32_t) {
         const bool is_signed = (args.elements & CR_ELEMENTS_SIGNED) != 0;
         if constexpr (SIZE == 1) {
             bytes(args, x, is_signed);
-        } else if constexpr (SIZE == 2) {
+        } else if constexpr (SIZE == 8) {
+            long_one(args, cr_word64(x, 0), is_signed);
+            long_one(args, cr_word64(x, 1), is_signed);
+        } else if (args.wants == CR_WANTS_SUM && !args.absolute) {
+            plain(x, is_signed);
+        } else {
 #pragma unroll
             for (unsigned k = 0; k < 4; k++) {
                 const uint32_t w = cr_word(x, k);
-                one(args, is_signed ? (int64_t)(int16_t)w : (int64_t)(w & 0xffff), is_signed);
-                one(args, is_signed ? (int64_t)((int32_t)w >> 16) : (int64_t)(w >> 16), is_signed);
+                if constexpr (SIZE == 4) {
+                    one(args, is_signed ? (int64_t)(int32_t)w : (int64_t)w, is_signed);
+                } else {
+                    one(args, is_signed ? (int64_t)(int16_t)w : (int64_t)(w & 0xffff), is_signed);
+                    one(args, is_signed ? (int64_t)((int32_t)w >> 16) : (int64_t)(w >> 16), is_signed);
+                }
             }
-        } else if constexpr (SIZE == 4) {
-#pragma unroll
-            for (unsigned k = 0; k < 4; k++) one(args, is_signed ? (int64_t)(int32_t)cr_word(x, k) : (int64_t)cr_word(x, k), is_signed);
-        } else {
-            long_one(args, cr_word64(x, 0), is_signed);
-            long_one(args, cr_word64(x, 1), is_signed);
         }
     }
     CR_DEVICE static words from(const cr_segments_args &args, const words &w, uint32_t lane) { return cr_team_from<cr_team_whole>(args, w, lane); }
-    CR_DEVICE words take(const cr_segments_args &) const {
+    CR_DEVICE words take(const cr_segments_args &args) {
         words w;
+        const bool is_signed = (args.elements & CR_ELEMENTS_SIGNED) != 0;
+        if (SIZE == 4) sum.add_i64((is_signed ? (int64_t)(int32_t)upper : (int64_t)upper) * 65536 + lower);
 #pragma unroll
         for (int i = 0; i < SUM; i += 2) w.set_pair(i, sum.word[i / 2]);
 #pragma unroll
