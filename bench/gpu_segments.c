@@ -1,4 +1,4 @@
-/* cured-bench gpu-segments: sums of segments by offsets of an array in a GPU's memory, cold, as shares of the sum of the whole array, of a
+/* cured-bench gpu-segments: segments by offsets of an array in a GPU's memory, cold, as shares of the sum of the whole array, of a
  * loop that reads what is read and written, and beside CUB's segmented sum (f32, added in f32), all in turn in the same run. Every answer is
  * compared, bit by bit, with the CPU's; CUB's are looked at within the error that sums of f32 may have.
  *
@@ -19,6 +19,7 @@
 #include "bench/rows.h"
 #include "kernels/cpu/offsets.h"
 #include "kernels/cuda/offsets/offsets.h"
+#include "kernels/cuda/swaths/swaths.h"
 
 enum { READ_VARIANT = 2, OURS = 0, WHOLE, READING, CUB, CONTESTANTS };
 
@@ -140,13 +141,30 @@ static uint64_t make_borders(running *now) {
     return count;
 }
 
-static int enqueue(const running *now, const uint8_t *data) {
-    const row *r = now->row;
-    const cr_gpu_segments asked = {
-        {.dtype = r->dtype, .shape = {1, now->n, 1}, .data = data, .ops = &r->op, .op_count = 1},
+static cr_gpu_segments asked_of(const running *now, const uint8_t *data) {
+    return (cr_gpu_segments){
+        {.dtype = now->row->dtype, .shape = {1, now->n, 1}, .data = data, .ops = &now->row->op, .op_count = 1},
         {(const uint8_t *)own.offsets, now->count, CR_I32},
         {.kind = CR_MASK_NONE}};
+}
+
+/* What segments have no kernels for, or shall do without, goes by key, as in a caller's process. */
+static bool by_key(const running *now) {
+    const cr_finish_opts finish = {0};
+    return !cr_segments_takes(now->row->op, now->row->dtype, &finish);
+}
+static cr_gpu_keys keys_of(const cr_gpu_segments *s) {
+    return (cr_gpu_keys){.axis = s->axis,
+                         .keys = cr_keys_of_offsets(&s->offsets, s->axis.shape.n),
+                         .offsets = s->offsets,
+                         .mask = {.kind = CR_MASK_NONE}};
+}
+
+static int enqueue(const running *now, const uint8_t *data) {
+    const cr_gpu_segments asked = asked_of(now, data);
+    const cr_gpu_keys keys = keys_of(&asked);
     void *out[1] = {own.out};
+    if (by_key(now)) return cr_ways_enqueue(&keys, gpu.multiprocessors, out, own.scratch, own.wrong, gpu.stream);
     return cr_segments_enqueue(&asked, gpu.multiprocessors, out, own.scratch, own.wrong, gpu.stream);
 }
 
@@ -234,10 +252,10 @@ static int fill(const row *r, uint64_t bytes) {
 
 /* Offsets, and room for what the row needs beside. */
 static int reserve(running *now) {
-    const cr_gpu_segments asked = {{.dtype = now->row->dtype, .shape = {1, now->n, 1}, .data = gpu.arena},
-                                   {(const uint8_t *)own.offsets, now->count, CR_I32},
-                                   {.kind = CR_MASK_NONE}};
-    const uint64_t scratch = cr_segments_scratch(&asked, gpu.multiprocessors);
+    const cr_gpu_segments asked = asked_of(now, gpu.arena);
+    const cr_gpu_keys keys = keys_of(&asked);
+    const uint64_t scratch = by_key(now) ? cr_ways_state(&keys, gpu.multiprocessors)
+                                         : cr_segments_scratch(&asked, gpu.multiprocessors);
     int f = (int)cudaMalloc((void **)&own.offsets, (now->count + 1) * sizeof *own.offsets);
     if (f == 0) f = (int)cudaMalloc((void **)&own.out, now->count * 8);
     if (f == 0) f = (int)cudaMalloc((void **)&own.scratch, scratch);

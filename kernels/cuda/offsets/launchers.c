@@ -110,9 +110,8 @@ static void lay_out(cr_segments_args *args, const cr_gpu_segments *s, uint32_t m
     args->ddof = s->axis.finish.ddof;
     args->path = args->n * size + args->count * CR_SEGMENTS_END;
     const uint64_t warps = (uint64_t)multiprocessors * on_each * CR_SEGMENTS_WARPS;
-    uint64_t each = divide_up(args->path, warps);
     const uint64_t most = args->n * size / (args->count + 1) >= LONG_BYTES ? LONG_CHUNK_BYTES : CHUNK_BYTES;
-    if (each > most) each = most;
+    uint64_t each = divide_up(args->path, warps * divide_up(args->path, warps * most)); /* as many for each warp */
     if (each < CR_SEGMENTS_LEAST) each = CR_SEGMENTS_LEAST;
     if (each < divide_up(args->path, UINT32_MAX / 2)) each = divide_up(args->path, UINT32_MAX / 2);
     args->per_chunk = each;

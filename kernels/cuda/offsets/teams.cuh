@@ -13,7 +13,8 @@
 
 enum {
     CR_TEAM_LONG = 1024,   /* bytes; longer segments have the warp */
-    CR_TEAM_LANE = 64,       /* bytes that a lane of a team has, about */
+    CR_TEAM_LANE = 64,     /* bytes that a lane of a team has, about; of segments of more than: */
+    CR_TEAM_MIDDLE = 512,  /* bytes, twice that */
     CR_TEAM_TOGETHER = 4,  /* loads of a lane that are under way at once */
     CR_WARP_LOG2 = 5,
 };
@@ -126,8 +127,9 @@ template <class T> struct cr_teams {
         }
         if (shorts == 0) return mine;
         const uint32_t own = (shorts >> lane & 1) != 0 ? bytes : 0, all = __reduce_add_sync(CR_EVERYONE, own);
+        const uint32_t count = (uint32_t)__popc(shorts), each = all > count * CR_TEAM_MIDDLE ? 2 * CR_TEAM_LANE : CR_TEAM_LANE;
         uint32_t log2 = 0; /* of a team's lanes */
-        while (log2 + 1 < CR_WARP_LOG2 && ((uint32_t)__popc(shorts) * CR_TEAM_LANE << log2) < all) log2++;
+        while (log2 + 1 < CR_WARP_LOG2 && (count * each << log2) < all) log2++;
         const uint32_t teams_log2 = CR_WARP_LOG2 - log2, teams = 1u << teams_log2;
 #pragma unroll 1
         for (uint32_t turn = 0; turn < 1u << log2; turn++) {
