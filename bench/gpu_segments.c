@@ -172,6 +172,14 @@ static int enqueue_cub(const running *now, const uint8_t *data) {
     return bench_cub_segments(own.temp, &own.temp_bytes, data, own.out, (uint32_t)now->count, own.offsets, gpu.stream);
 }
 
+/* Squares of integers, by key. */
+static bool lacks_kernels(const running *now) {
+    const cr_gpu_segments asked = asked_of(now, NULL);
+    const cr_gpu_keys keys = keys_of(&asked);
+    cr_error ignored;
+    return by_key(now) && cr_ways_check(&keys, &ignored) != CR_OK;
+}
+
 /* All buffers by a contestant, as a graph. */
 static int make_graph(running *now, int which) {
     cudaGraph_t graph = NULL;
@@ -254,8 +262,8 @@ static int fill(const row *r, uint64_t bytes) {
 static int reserve(running *now) {
     const cr_gpu_segments asked = asked_of(now, gpu.arena);
     const cr_gpu_keys keys = keys_of(&asked);
-    const uint64_t scratch = by_key(now) ? cr_ways_state(&keys, gpu.multiprocessors)
-                                         : cr_segments_scratch(&asked, gpu.multiprocessors);
+    const uint64_t scratch =
+        by_key(now) ? cr_ways_state(&keys, gpu.multiprocessors) : cr_segments_scratch(&asked, gpu.multiprocessors);
     int f = (int)cudaMalloc((void **)&own.offsets, (now->count + 1) * sizeof *own.offsets);
     if (f == 0) f = (int)cudaMalloc((void **)&own.out, now->count * 8);
     if (f == 0) f = (int)cudaMalloc((void **)&own.scratch, scratch);
@@ -317,6 +325,7 @@ static int run_row(settings *s, const row *r) {
                    .buffers = (uint32_t)(gpu.arena_bytes / most),
                    .whole = {.group = GROUP_FOLD, .name = "sum"}};
     if (now.n > INT32_MAX) return told(cudaErrorInvalidValue, "offsets of 32 bits reach no further");
+    if (lacks_kernels(&now)) return 0;
     now.array = (bench_array){r->dtype, &sum, most, now.n, now.buffers};
     now.count = make_borders(&now);
     cr_finish_opts finish = {0};

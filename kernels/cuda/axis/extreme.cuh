@@ -6,7 +6,6 @@
 #define CURED_KERNELS_CUDA_AXIS_EXTREME_CUH
 
 #include "kernels/cuda/axis/round.cuh"
-#include "kernels/cuda/keys/keys.h"
 
 /* Of an output of n elements: what round.cuh asks for. */
 struct cr_closed {
@@ -110,7 +109,7 @@ CR_DEVICE bool cr_extreme_answer(const cr_closed &of, const cr_axis_out &out, ui
 }
 
 CR_DEVICE void cr_tell_no_value(unsigned long long *wrong, const cr_axis_out &out, uint64_t output) {
-    atomicMax(wrong, (unsigned long long)(UINT32_MAX - (uint32_t)output) << 32 | CR_KEYS_NO_VALUE | (uint32_t)out.op << 8 | (uint32_t)out.result);
+    atomicMax(wrong, (unsigned long long)(UINT32_MAX - (uint32_t)output) << 32 | CR_AXIS_NO_VALUE | (uint32_t)out.op << 8 | (uint32_t)out.result);
 }
 
 #endif

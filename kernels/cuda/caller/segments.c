@@ -148,7 +148,8 @@ cr_status cr_caller_segments(const cr_gpu_segments *segments, void *stream, void
             pthread_mutex_lock(&room->mutex);
             status = results != NULL ? run(room, &visit, &own, here, results, error)
                                      : put_in_room(room, &visit, &own, here, state, error);
-            if (cr_caller_is_broken(status) && cr_room_settle(room, visit.stream)) cr_room_drop_scratch(room, visit.stream);
+            if (cr_caller_is_broken(status) && cr_room_settle(room, visit.stream))
+                cr_room_drop_scratch(room, visit.stream);
             pthread_mutex_unlock(&room->mutex);
             cr_room_give(room);
         }

@@ -315,10 +315,10 @@ static void lay_out(cr_keys_args *args, const cr_gpu_keys *k, uint32_t multiproc
 /* The answers of a pass, some at a time. */
 static int answer(const cr_keys_args *fold, const cr_keys_planes *squares, const cr_gpu_keys *keys, pass p,
                   void *const *out, unsigned long long *wrong, void *stream) {
-    int (*const close)(const cr_keys_close_args *, void *) =
-        fold->kind == CR_KEYS_EXTREME ? cr_keys_launch_close_extrema
-        : is_joined(fold)             ? cr_keys_launch_close_joined
-                                      : cr_keys_launch_close;
+    int (*const close)(const cr_keys_close_args *, void *) = fold->kind == CR_KEYS_EXTREME
+                                                                 ? cr_keys_launch_close_extrema
+                                                             : is_joined(fold) ? cr_keys_launch_close_joined
+                                                                               : cr_keys_launch_close;
     const cr_gpu_axis *axis = &keys->axis;
     cr_keys_close_args args = {.fold = *fold, .squares = *squares, .wrong = wrong};
     cr_axis_args *to = &args.axis;

@@ -121,8 +121,7 @@ static void lay_out(cr_segments_args *args, const cr_gpu_segments *s, uint32_t m
     args->whole = whole / size + 1;
     args->per_owner = args->whole * size;
     args->owners = (uint32_t)divide_up(args->path, args->per_owner);
-    const uint64_t blocks = divide_up(args->chunks, CR_SEGMENTS_WARPS),
-                   resident = (uint64_t)multiprocessors * on_each,
+    const uint64_t blocks = divide_up(args->chunks, CR_SEGMENTS_WARPS), resident = (uint64_t)multiprocessors * on_each,
                    slow = (uint64_t)multiprocessors * (teams ? CR_SEGMENTS_JOIN_BLOCKS : CR_SEGMENTS_SLOW_BLOCKS),
                    works = divide_up(args->chunks, teams ? 4 : 8);
     args->blocks = (uint32_t)(blocks < resident ? blocks : resident);
@@ -261,7 +260,8 @@ int cr_segments_enqueue(const cr_gpu_segments *segments, uint32_t multiprocessor
     lay_out(&args, segments, multiprocessors, true);
     args.scratch = scratch;
     args.wrong = wrong;
-    for (int kind = floats ? CR_SEGMENTS_COUNTS : CR_SEGMENTS_INTEGERS; kind <= CR_SEGMENTS_EXTREMA && failure == 0; kind++)
+    for (int kind = floats ? CR_SEGMENTS_COUNTS : CR_SEGMENTS_INTEGERS; kind <= CR_SEGMENTS_EXTREMA && failure == 0;
+         kind++)
         failure = enqueue_team(&args, axis, (cr_segments_kind)kind, false, out, stream);
     if (failure == 0 && !floats) failure = enqueue_team(&args, axis, CR_SEGMENTS_INTEGERS, true, out, stream);
     return failure;

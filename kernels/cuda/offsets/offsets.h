@@ -37,7 +37,7 @@ enum {
 typedef enum cr_segments_kind {
     CR_SEGMENTS_SUM, /* of floats */
     CR_SEGMENTS_SQUARE,
-    CR_SEGMENTS_MOMENTS, /* both */
+    CR_SEGMENTS_MOMENTS,  /* both */
     CR_SEGMENTS_QUARTERS, /* the same, of float64 by teams */
     CR_SEGMENTS_INTEGERS, /* sums of integers, of their squares, or both */
     CR_SEGMENTS_COUNTS,
@@ -59,7 +59,7 @@ typedef enum cr_segments_part_state {
 typedef struct cr_segments_part {
     uint64_t word[12];
     uint32_t segment, state;
-    uint32_t hard; /* the segment is, so that the slow kernel adds it up */
+    uint32_t hard;   /* the segment is, so that the slow kernel adds it up */
     uint32_t listed; /* of a chunk's first part: the chunk is in the list */
 } cr_segments_part;
 
@@ -79,8 +79,9 @@ typedef struct cr_segments_args {
     uint32_t parted;                    /* of segments that cuts part it takes those whose parts are hard, not all */
     uint32_t absolute, skip, out_count; /* absolute: of magnitudes */
     uint32_t size, elements, wants;     /* of teams: bytes of an element; bits, as above */
-    uint32_t spread, flip;              /* of teams: what of a word becomes another in a key (kernels/core/key.h): as its sign says, and always */
-    uint64_t infinite;                  /* of teams, of floats: magnitudes above it are NaNs */
+    uint32_t spread,
+        flip; /* of teams: what of a word becomes another in a key (kernels/core/key.h): as its sign says, and always */
+    uint64_t infinite; /* of teams, of floats: magnitudes above it are NaNs */
     uint64_t ddof;
     cr_axis_out out[CR_AXIS_OUTS];
 } cr_segments_args;

@@ -74,6 +74,7 @@ template <uint32_t THREADS> struct cr_joiner {
 static __global__ void __launch_bounds__(CR_SEGMENTS_JOINERS) cr_segments_join_parts(const __grid_constant__ cr_segments_args args) {
     __shared__ cr_segments_part room[CR_SEGMENTS_JOINERS / 2];
     __shared__ uint32_t many[CR_JOIN_WARPS], next;
+    cr_after_the_last();
     const uint32_t warp = threadIdx.x / CR_WARP;
     const cr_joiner<CR_WARP> few(args, room + warp * (CR_WARP / 2), next);
     const cr_joiner<CR_SEGMENTS_JOINERS> all(args, room, next);
@@ -111,7 +112,7 @@ static __global__ void __launch_bounds__(CR_SEGMENTS_JOINERS) cr_segments_join_p
 
 template <class T> static int cr_segments_launch_team(const cr_segments_args *args, void *stream) {
     const int failure = CR_LAUNCH((cr_segments_by_teams<T>), args->blocks, CR_SEGMENTS_WARPS * CR_WARP, stream, *args);
-    return failure != 0 ? failure : CR_LAUNCH(cr_segments_join_parts, args->slow_blocks, CR_SEGMENTS_JOINERS, stream, *args);
+    return failure != 0 ? failure : cr_launch(cr_segments_join_parts, args->slow_blocks, CR_SEGMENTS_JOINERS, stream, true, *args);
 }
 template <template <int> class T> static int cr_segments_launch_width(const cr_segments_args *args, void *stream) {
     return args->size == 8   ? cr_segments_launch_team<T<8>>(args, stream)

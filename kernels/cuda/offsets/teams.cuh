@@ -230,6 +230,7 @@ template <class T> struct cr_teams {
 
 template <class T>
 static __global__ void __launch_bounds__(CR_SEGMENTS_WARPS *CR_WARP, T::BLOCKS) cr_segments_by_teams(const __grid_constant__ cr_segments_args args) {
+    cr_let_the_next_begin();
     cr_axis_head *head = cr_segments_head(args);
     const uint32_t lane = threadIdx.x % CR_WARP, warps = min(gridDim.x * CR_SEGMENTS_WARPS, args.chunks);
     cr_teams<T> teams(args);
