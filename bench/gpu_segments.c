@@ -1,4 +1,4 @@
-/* cured-bench gpu-segments: sums of segments by offsets of an array in a GPU's memory, cold, as shares of the sum of the whole array, of a
+/* cured-bench gpu-segments: segments by offsets of an array in a GPU's memory, cold, as shares of the sum of the whole array, of a
  * loop that reads what is read and written, and beside CUB's segmented sum (f32, added in f32), all in turn in the same run. Every answer is
  * compared, bit by bit, with the CPU's; CUB's are looked at within the error that sums of f32 may have.
  *
@@ -19,6 +19,7 @@
 #include "bench/rows.h"
 #include "kernels/cpu/offsets.h"
 #include "kernels/cuda/offsets/offsets.h"
+#include "kernels/cuda/swaths/swaths.h"
 
 enum { READ_VARIANT = 2, OURS = 0, WHOLE, READING, CUB, CONTESTANTS };
 
@@ -57,12 +58,35 @@ static const row rows[] = {
     {"of 1024", CR_F32, true, CR_OP_SUM, SAME, 1024, 64 << 20},
     {"of 32", CR_F64, false, CR_OP_SUM, SAME, 32, 0},
     {"of 1024", CR_F64, false, CR_OP_SUM, SAME, 1024, 0},
-    {"of 1024", CR_F64, false, CR_OP_VAR, SAME, 1024, 64 << 20},
+    {"of 1024", CR_F64, false, CR_OP_VAR, SAME, 1024, 0},
+    {"of 32", CR_F64, false, CR_OP_VAR, SAME, 32, 0},
     {"of 32", CR_BF16, false, CR_OP_SUM, SAME, 32, 0},
     {"of 1024", CR_BF16, false, CR_OP_SUM, SAME, 1024, 0},
     {"of 1024", CR_F16, false, CR_OP_SUM, SAME, 1024, 0},
     {"of 1024", CR_BF16, false, CR_OP_NORM2, SAME, 1024, 0},
     {"of 1024", CR_F16, false, CR_OP_NORM2, SAME, 1024, 0},
+    {"of 32", CR_F32, false, CR_OP_MAX, SAME, 32, 0},
+    {"of 256", CR_F32, false, CR_OP_MAX, SAME, 256, 0},
+    {"of 1024", CR_F32, false, CR_OP_MAX, SAME, 1024, 0},
+    {"of 65536", CR_F32, false, CR_OP_MAX, SAME, 65536, 0},
+    {"one", CR_F32, false, CR_OP_MAX, SAME, UINT64_MAX, 0},
+    {"half in one, of 3", CR_F32, false, CR_OP_MAX, HALF, 3, 0},
+    {"of 2^0 to 2^20", CR_F32, false, CR_OP_MAX, POWERS, 1, 0},
+    {"of 1 to 8", CR_F32, false, CR_OP_MAX, RANDOM, 4, 0},
+    {"of 1 to 64", CR_F32, false, CR_OP_MAX, RANDOM, 32, 0},
+    {"4096 of 4 KiB", CR_F32, false, CR_OP_MAX, SAME, 1024, 16 << 20},
+    {"of 1024", CR_F32, false, CR_OP_ARGMAX, SAME, 1024, 0},
+    {"of 32", CR_F32, false, CR_OP_ARGMAX, SAME, 32, 0},
+    {"of 1024", CR_F32, false, CR_OP_COUNT_NONZERO, SAME, 1024, 0},
+    {"of 1024", CR_BF16, false, CR_OP_MAX, SAME, 1024, 0},
+    {"of 1024", CR_U8, false, CR_OP_MAX, SAME, 1024, 0},
+    {"of 1024", CR_U8, false, CR_OP_SUM, SAME, 1024, 0},
+    {"of 32", CR_I32, false, CR_OP_SUM, SAME, 32, 0},
+    {"of 1024", CR_I32, false, CR_OP_SUM, SAME, 1024, 0},
+    {"of 1024", CR_I32, false, CR_OP_VAR, SAME, 1024, 0},
+    {"of 32", CR_I32, false, CR_OP_VAR, SAME, 32, 0},
+    {"of 1024", CR_I32, false, CR_OP_BIT_XOR, SAME, 1024, 0},
+    {"of 1024", CR_I64, false, CR_OP_SUM, SAME, 1024, 0},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
@@ -117,18 +141,43 @@ static uint64_t make_borders(running *now) {
     return count;
 }
 
-static int enqueue(const running *now, const uint8_t *data) {
-    const row *r = now->row;
-    const cr_gpu_segments asked = {
-        {.dtype = r->dtype, .shape = {1, now->n, 1}, .data = data, .ops = &r->op, .op_count = 1},
+static cr_gpu_segments asked_of(const running *now, const uint8_t *data) {
+    return (cr_gpu_segments){
+        {.dtype = now->row->dtype, .shape = {1, now->n, 1}, .data = data, .ops = &now->row->op, .op_count = 1},
         {(const uint8_t *)own.offsets, now->count, CR_I32},
         {.kind = CR_MASK_NONE}};
+}
+
+/* What segments have no kernels for, or shall do without, goes by key, as in a caller's process. */
+static bool by_key(const running *now) {
+    const cr_finish_opts finish = {0};
+    return !cr_segments_takes(now->row->op, now->row->dtype, &finish);
+}
+static cr_gpu_keys keys_of(const cr_gpu_segments *s) {
+    return (cr_gpu_keys){.axis = s->axis,
+                         .keys = cr_keys_of_offsets(&s->offsets, s->axis.shape.n),
+                         .offsets = s->offsets,
+                         .mask = {.kind = CR_MASK_NONE}};
+}
+
+static int enqueue(const running *now, const uint8_t *data) {
+    const cr_gpu_segments asked = asked_of(now, data);
+    const cr_gpu_keys keys = keys_of(&asked);
     void *out[1] = {own.out};
+    if (by_key(now)) return cr_ways_enqueue(&keys, gpu.multiprocessors, out, own.scratch, own.wrong, gpu.stream);
     return cr_segments_enqueue(&asked, gpu.multiprocessors, out, own.scratch, own.wrong, gpu.stream);
 }
 
 static int enqueue_cub(const running *now, const uint8_t *data) {
     return bench_cub_segments(own.temp, &own.temp_bytes, data, own.out, (uint32_t)now->count, own.offsets, gpu.stream);
+}
+
+/* Squares of integers, by key. */
+static bool lacks_kernels(const running *now) {
+    const cr_gpu_segments asked = asked_of(now, NULL);
+    const cr_gpu_keys keys = keys_of(&asked);
+    cr_error ignored;
+    return by_key(now) && cr_ways_check(&keys, &ignored) != CR_OK;
 }
 
 /* All buffers by a contestant, as a graph. */
@@ -211,10 +260,10 @@ static int fill(const row *r, uint64_t bytes) {
 
 /* Offsets, and room for what the row needs beside. */
 static int reserve(running *now) {
-    const cr_gpu_segments asked = {{.dtype = now->row->dtype, .shape = {1, now->n, 1}, .data = gpu.arena},
-                                   {(const uint8_t *)own.offsets, now->count, CR_I32},
-                                   {.kind = CR_MASK_NONE}};
-    const uint64_t scratch = cr_segments_scratch(&asked, gpu.multiprocessors);
+    const cr_gpu_segments asked = asked_of(now, gpu.arena);
+    const cr_gpu_keys keys = keys_of(&asked);
+    const uint64_t scratch =
+        by_key(now) ? cr_ways_state(&keys, gpu.multiprocessors) : cr_segments_scratch(&asked, gpu.multiprocessors);
     int f = (int)cudaMalloc((void **)&own.offsets, (now->count + 1) * sizeof *own.offsets);
     if (f == 0) f = (int)cudaMalloc((void **)&own.out, now->count * 8);
     if (f == 0) f = (int)cudaMalloc((void **)&own.scratch, scratch);
@@ -276,6 +325,7 @@ static int run_row(settings *s, const row *r) {
                    .buffers = (uint32_t)(gpu.arena_bytes / most),
                    .whole = {.group = GROUP_FOLD, .name = "sum"}};
     if (now.n > INT32_MAX) return told(cudaErrorInvalidValue, "offsets of 32 bits reach no further");
+    if (lacks_kernels(&now)) return 0;
     now.array = (bench_array){r->dtype, &sum, most, now.n, now.buffers};
     now.count = make_borders(&now);
     cr_finish_opts finish = {0};
@@ -304,7 +354,7 @@ static int parse(int argc, char **argv, settings *s) {
         {"first", BENCH_NUMBER, &s->first, "ROW", .what = "the first row of the table to measure (0)", .least = 0,
          .most = ROWS - 1},
         {"count", BENCH_NUMBER, &s->count, "N", .what = "how many rows of the table (all)", .least = 1, .most = ROWS},
-        BENCH_WITHOUT("gpu_pieces"),
+        BENCH_WITHOUT("gpu_pieces, gpu_teams"),
         BENCH_JSON(&s->table.path),
     };
     return bench_options(options, sizeof options / sizeof options[0],

@@ -54,6 +54,23 @@ class Segments(Case):
         for more in ({"ddof": 1}, {"dtype": "f4"}, {"dtype": "f2", "ddof": 3}):
             self.assertEqual(outcome(lambda: cured.var(a, offsets=BORDERS, **more)), outcome(lambda: cured.var(Tensor(a), offsets=BORDERS, **more)), more)
 
+    def test_squares_of_integers(self):
+        for dtype, op in itertools.product(("?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"), ("sumsq", "norm2", "var", "std")):
+            a, one = random(COUNT, dtype) >> {"8": 40, "4": 8}.get(dtype[1:], 0), getattr(cured, op)
+            for what, own, given in self.each():
+                for more in ({}, {"ddof": 3}, {"dtype": "f4"})[:1 if op == "sumsq" else 2 + (op == "norm2")]:
+                    if op == "norm2" and "ddof" in more:
+                        continue
+                    self.assertEqual(outcome(lambda: one(a, offsets=own, **more)), outcome(lambda: one(Tensor(a), offsets=given, **more)), (dtype, op, what, more))
+            wanted = one(a, offsets=BORDERS)
+            out = Tensor(numpy.zeros(len(LENGTHS), wanted.dtype))
+            self.assertIs(out, one(Tensor(a), offsets=Tensor(BORDERS), out=out))
+            self.assertEqual(wanted.tobytes(), out.host().tobytes(), (dtype, op))
+        for dtype, op in itertools.product(("i4", "u8", "i8", "f8"), ("sum", "sumsq")):  # with others, and what does not fit its type
+            a, ops = random(COUNT, dtype), "max,argmin,count_nonzero,norm1,var,mean," + op
+            for borders in (BORDERS, numpy.array([0, 5, 1000, COUNT])):
+                self.assertEqual(outcome(lambda: cured.reduce(a, ops, offsets=borders)), outcome(lambda: cured.reduce(Tensor(a), ops, offsets=Tensor(borders))), (dtype, op))
+
     def test_digests(self):
         """Of every type, of offsets at any element: words begin anew with each segment."""
         for dtype in ("?", "u1", "i2", "f2", "i4", "f4", "u8", "f8"):
@@ -147,9 +164,9 @@ class Segments(Case):
                 continue
             with self.assertRaisesRegex((NotImplementedError, TypeError, ValueError), "host memory|bit_", msg=op):
                 getattr(cured, op)(t, offsets=borders)
-        for dtype in ("?", "i4", "u8"):
+        for dtype in ("?", "i4", "u8"):  # by key there are no such squares
             with self.assertRaisesRegex(NotImplementedError, "reduce a copy in host memory"):
-                cured.sumsq(Tensor(random(COUNT, dtype)), offsets=BORDERS)
+                cured.sumsq(Tensor(random(COUNT, dtype)), offsets=BORDERS, where=Tensor(numpy.ones(COUNT, "?")))
         for words, call in (("axis: not with offsets", lambda: cured.sum(t, offsets=borders, axis=0)),
                             ("keepdims: not with offsets", lambda: cured.sum(t, offsets=borders, keepdims=True)),
                             ("initial: not with offsets", lambda: cured.sum(t, offsets=borders, initial=1)),

@@ -50,8 +50,9 @@ typedef struct cured_cuda_ask {
      * method count; the others are refused. axis and offsets: with one array only. Offsets lie in host memory, or in memory of the array's device
      * at a multiple of their size, and stay as the array does. mask: in memory of the array's device, of one array; with an axis, offsets or
      * keys, too. Under it, by offsets and by key there are sums, means, norm1, extrema, their indices, ptp and counts of f16, bf16, f32,
-     * f64 and integers, sumsq, norm2, var and std of these floats, and prod and bits of integers, of fewer than 2^30 elements; other ops
-     * are UNIMPLEMENTED. second: likewise, in memory of the array's device at any byte address, for dot, sqdist and average of one whole
+     * f64 and integers, sumsq, norm2, var and std of these floats, and prod and bits of integers, of fewer than 2^30 elements; by offsets
+     * without a mask also squares of integers, extrema and counts of floats of one byte, and all but prod of more elements; other ops are
+     * UNIMPLEMENTED. second: likewise, in memory of the array's device at any byte address, for dot, sqdist and average of one whole
      * array of f16, bf16, f32 or f64, whose answers may stay in device memory; with a mask, an axis of more outputs or offsets, and of
      * other types, they are UNIMPLEMENTED. layout: of one array, which is the block, for cured_cuda_partial() alone.
      * keys: of one array, in memory of its device at a multiple of their size, of any integer type; they stay as the array does. */

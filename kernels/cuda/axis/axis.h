@@ -58,6 +58,9 @@ typedef struct cr_axis_out {
 typedef struct cr_axis_failure {
     unsigned long long key;
 } cr_axis_failure;
+enum {
+    CR_AXIS_NO_VALUE = 1 << 16
+}; /* a bit of a key: an extremum of no elements, by segments, keys or under a mask, is what has no value */
 
 typedef struct cr_axis_launch {
     uint64_t outer, n, inner;

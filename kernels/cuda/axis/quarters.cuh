@@ -259,23 +259,27 @@ struct cr_axis_quarters {
         return true;
     }
 
-    static CR_DEVICE bool finish(const cr_axis_args &args, const record &r, uint64_t output) {
+    /* The answers of asked.out; of: of their output. False: it is hard. */
+    template <class OF, class ASKED> static CR_DEVICE bool answers(const OF &of, const ASKED &asked, const record &r, uint64_t output) {
         const uint64_t nans = r.marks & CR_MARK_NANS;
-        const bool nan = nans != 0 && !args.skip, infinite = (r.marks & (CR_MARK_PLUS | CR_MARK_MINUS)) != 0;
+        const bool nan = nans != 0 && !of.skip, infinite = (r.marks & (CR_MARK_PLUS | CR_MARK_MINUS)) != 0;
         bool done = !is_hard(r) || nan;
-        for (uint32_t k = 0; done && k < args.out_count; k++) {
-            const cr_axis_out &out = args.out[k];
+        for (uint32_t k = 0; done && k < asked.out_count; k++) {
+            const cr_axis_out &out = asked.out[k];
             if (out.term == CR_TERM_SQUARE) {
-                cr_axis_put_sum(args, out, output, cr_axis_sum_record<6>{r.squares, nans | (infinite ? (uint64_t)CR_MARK_PLUS : 0), 2 * r.unit});
+                cr_axis_put_sum(of, out, output, cr_axis_sum_record<6>{r.squares, nans | (infinite ? (uint64_t)CR_MARK_PLUS : 0), 2 * r.unit});
             } else if (!cr_is_variance(out)) {
-                cr_axis_put_sum(args, out, output, cr_axis_sum_record<4>{r.sum, r.marks, r.unit});
+                cr_axis_put_sum(of, out, output, cr_axis_sum_record<4>{r.sum, r.marks, r.unit});
             } else if (nan || infinite) {
                 cr_put_bits(out.to, output, out.result, cr_nan_bits(out.result));
             } else {
-                done = cr_variance_put<6>(args, out, output, cr_count_of(args, output) - nans, r.sum, (int)r.unit, r.squares, 2 * (int)r.unit);
+                done = cr_variance_put<6>(of, out, output, cr_count_of(of, output) - nans, r.sum, (int)r.unit, r.squares, 2 * (int)r.unit);
             }
         }
-        if (!done) cr_axis_list(args)[atomicAdd(&cr_axis_head_of(args)->hard, 1u)] = (uint32_t)output;
+        return done;
+    }
+    static CR_DEVICE bool finish(const cr_axis_args &args, const record &r, uint64_t output) {
+        if (!answers(args, args, r, output)) cr_axis_list(args)[atomicAdd(&cr_axis_head_of(args)->hard, 1u)] = (uint32_t)output;
         return true;
     }
 };

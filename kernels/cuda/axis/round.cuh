@@ -197,13 +197,13 @@ CR_DEVICE bool cr_axis_quick_answer(const ARGS &args, const cr_axis_out &out, ui
 }
 
 /* Only outputs that fail come here. The lowest of them stays; nobody waits for anybody. */
-CR_DEVICE void cr_axis_fail(const cr_axis_args &args, const cr_axis_out &out, uint64_t output) {
+template <class ARGS> CR_DEVICE void cr_axis_fail(const ARGS &args, const cr_axis_out &out, uint64_t output) {
     const unsigned long long key = (unsigned long long)(UINT32_MAX - (uint32_t)(args.first + output)) << 32 | (uint32_t)out.op << 8 | (uint32_t)out.result;
     atomicMax(&args.failure->key, key);
 }
 
-/* An answer of a sum of integers. */
-template <int W> CR_CALLED void cr_int_answer(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, cr_words<W> value) {
+/* An answer of a sum of integers. args: of an output, its at.n and ddof; and where what does not fit is told. */
+template <int W, class ARGS> CR_CALLED void cr_int_answer(const ARGS &args, const cr_axis_out &out, uint64_t output, cr_words<W> value) {
     const bool negative = value.negative();
     const uint64_t low = value.word[0], sign = 0 - (uint64_t)negative;
     const bool whole = out.divisor == CR_DIVISOR_ONE && !out.root;

@@ -237,6 +237,8 @@ void cr_caller_bits_free(void *bytes, void *stream);
 cr_status cr_caller_word(const void *data, void *stream, void **word, cr_error *error);
 cr_status cr_caller_take_word(void *word, void *stream, uint64_t *value, cr_error *error);
 bool cr_caller_lacks(uint64_t value, cr_error *error);
+/* Whether what has failed may have left work in the stream: not what the answers themselves say. */
+bool cr_caller_is_broken(cr_status status);
 
 /* ---- order.c ---- */
 

@@ -36,8 +36,7 @@ static cr_status put(const cr_gpu_keys *k, const cr_visit *visit, uint8_t *state
     return cr_caller_error(cr_ways_enqueue(k, visit->multiprocessors, out, state, wrong, visit->stream), "keys", error);
 }
 
-/* Whether what has failed may have left work in the stream: not what the answers themselves say. */
-static bool is_broken(cr_status status) {
+bool cr_caller_is_broken(cr_status status) {
     return status != CR_OK && status != CR_INVALID_ARGUMENT && status != CR_OUT_OF_RANGE;
 }
 
@@ -133,7 +132,7 @@ cr_status cr_caller_keys(const cr_gpu_keys *keys, void *stream, void *const *res
                 status = results != NULL ? run(room, &visit, &own, results, error)
                                          : put_in_room(room, &visit, &own, state, error);
             drop_state(room, &visit);
-            if (is_broken(status)) cr_room_settle(room, visit.stream);
+            if (cr_caller_is_broken(status)) cr_room_settle(room, visit.stream);
             pthread_mutex_unlock(&room->mutex);
             cr_room_give(room);
         }
@@ -210,7 +209,7 @@ cr_status cr_caller_keys_partial(const cr_gpu_keys *keys, void *stream, const cr
         pthread_mutex_lock(&room->mutex);
         status = copy_states(room, &visit, keys, &s, error);
         drop_state(room, &visit);
-        if (is_broken(status)) cr_room_settle(room, visit.stream);
+        if (cr_caller_is_broken(status)) cr_room_settle(room, visit.stream);
         pthread_mutex_unlock(&room->mutex);
         cr_room_give(room);
     }

@@ -95,7 +95,9 @@ static cr_status run(cr_room *room, const cr_visit *visit, cr_gpu_segments *s, b
     for (uint32_t k = 0; k < s->axis.op_count && status == CR_OK; k++) out[k] = room->answers + at[k];
     if (status == CR_OK) status = put(s, visit, room->scratch, out, (unsigned long long *)(void *)room->answers, error);
     if (status == CR_OK) status = cr_caller_bring(room, visit, &answers, at, results, &wrong, error);
-    return status == CR_OK && wrong != 0 ? cr_caller_say_wrong(&s->offsets, s->axis.shape.n, visit, error) : status;
+    if (status != CR_OK || wrong == 0) return status;
+    return cr_caller_lacks(wrong, error) ? error->code
+                                         : cr_caller_say_wrong(&s->offsets, s->axis.shape.n, visit, error);
 }
 
 /* ---- To device memory ---- */
@@ -146,7 +148,8 @@ cr_status cr_caller_segments(const cr_gpu_segments *segments, void *stream, void
             pthread_mutex_lock(&room->mutex);
             status = results != NULL ? run(room, &visit, &own, here, results, error)
                                      : put_in_room(room, &visit, &own, here, state, error);
-            if (status != CR_OK && cr_room_settle(room, visit.stream)) cr_room_drop_scratch(room, visit.stream);
+            if (cr_caller_is_broken(status) && cr_room_settle(room, visit.stream))
+                cr_room_drop_scratch(room, visit.stream);
             pthread_mutex_unlock(&room->mutex);
             cr_room_give(room);
         }

@@ -72,7 +72,7 @@ bool cr_caller_lacks(uint64_t value, cr_error *error) {
     const unsigned long long output = UINT32_MAX - (value >> 32);
     const char *op = cr_op_name((cr_op)(value >> 8 & 255));
     if (value >> CR_KEYS_OUTSIDE_LOG2 == 0) return false;
-    if (value & CR_KEYS_NO_VALUE)
+    if (value & CR_AXIS_NO_VALUE)
         cr_fail(error, CR_INVALID_ARGUMENT, "output %llu: %s of no elements has no value", output, op);
     else
         cr_fail(error, CR_OUT_OF_RANGE, "output %llu: %s does not fit %s", output, op,

@@ -157,36 +157,6 @@ __global__ void __launch_bounds__(CR_KEYS_CLOSERS) cr_keys_whole_kernel(const __
     }
 }
 
-/* ---- Extrema ---- */
-
-CR_DEVICE uint64_t cr_keys_magnitude(const cr_keys_args &args, uint64_t bits, uint64_t top) {
-    if (args.is_float) return bits & (top - 1);
-    return args.is_signed && (bits & top) != 0 ? (0 - bits) & (top | (top - 1)) : bits;
-}
-
-__global__ void __launch_bounds__(CR_KEYS_CLOSERS) cr_keys_extreme_kernel(const __grid_constant__ cr_keys_close_args args) {
-    const uint32_t group = cr_keys_begin_close(args);
-    if (group >= args.fold.groups) return;
-    const cr_keys_counted counted(args, group);
-    if (!counted.answer(args.axis, group)) return;
-    const uint64_t top = 1ull << (8 * args.fold.size - 1), all = top | (top - 1), nans = counted.special[0];
-    const bool nan = nans != 0 && (!args.axis.skip || nans == counted.count), none = counted.count == nans;
-    const uint64_t most = cr_keys_bits_of(args.fold, cr_keys_word(args, args.fold.at.window, group), top),
-                   least = cr_keys_bits_of(args.fold, ~cr_keys_word(args, args.fold.at.window + 1, group) & all, top);
-    for (uint32_t k = 0; k < args.axis.out_count; k++) {
-        const cr_axis_out &out = args.axis.out[k];
-        if (cr_keys_is_count(out)) continue;
-        const bool magnitude = out.term == CR_TERM_GREATEST_MAGNITUDE;
-        uint64_t bits = out.term == CR_TERM_LEAST ? least : most;
-        if (magnitude) bits = max(cr_keys_magnitude(args.fold, most, top), cr_keys_magnitude(args.fold, least, top));
-        if (none) bits = 0;
-        if (nan && !(magnitude && args.axis.skip)) bits = cr_nan_bits((int)args.fold.dtype);
-        cr_put_bits(out.to, group, out.result, bits);
-        if (counted.count == 0 && !magnitude && args.fold.head->inside == 0)
-            atomicMax(args.wrong, (unsigned long long)(UINT32_MAX - group) << 32 | CR_KEYS_NO_VALUE | (uint32_t)out.op << 8 | (uint32_t)out.result);
-    }
-}
-
 #define CLOSE(type, E)                                                                                                               \
     if (args->fold.dtype == type && args->squares.window >= 0)                                                                       \
         return CR_LAUNCH(cr_keys_moments_kernel<E>, blocks, CR_KEYS_CLOSERS, stream, *args);                                         \
@@ -197,7 +167,6 @@ __global__ void __launch_bounds__(CR_KEYS_CLOSERS) cr_keys_extreme_kernel(const 
 extern "C" int cr_keys_launch_close(const cr_keys_close_args *args, void *stream) {
     const uint32_t blocks = max(1u, (args->fold.groups + CR_KEYS_CLOSERS - 1) / CR_KEYS_CLOSERS);
     if (args->fold.kind == CR_KEYS_COUNTS) return CR_LAUNCH(cr_keys_close_kernel<cr_keys_count_bits<4>>, blocks, CR_KEYS_CLOSERS, stream, *args);
-    if (args->fold.kind == CR_KEYS_EXTREME) return CR_LAUNCH(cr_keys_extreme_kernel, blocks, CR_KEYS_CLOSERS, stream, *args);
     CLOSE(CR_F16, cr_f16)
     CLOSE(CR_F32, cr_f32)
     CLOSE(CR_BF16, cr_f32) /* on the same grid */

@@ -55,11 +55,4 @@ CR_DEVICE uint32_t cr_keys_begin_close(const cr_keys_close_args &args) {
     return group;
 }
 
-/* The element that a key of an extremum stands for (kernels/core/key.h). top: the highest bit of an element. */
-CR_DEVICE uint64_t cr_keys_bits_of(const cr_keys_args &args, uint64_t key, uint64_t top) {
-    if (args.is_signed) return key ^ top;
-    if (args.is_float) return key & top ? key ^ top : ~key & (top | (top - 1));
-    return key;
-}
-
 #endif

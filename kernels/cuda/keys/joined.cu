@@ -1,7 +1,7 @@
-/* joined: the folds of joined.cuh, and what closes them: bits, products of integers, indices of extrema, and the range between those.
+/* joined: the folds of joined.cuh, and what closes them: bits, products of integers; and extrema, their indices and the range between them.
  *
  * Thread: GPU; of what closes a thread is a group's. Owner: the kernel. */
-#include "kernels/cuda/axis/round.cuh"
+#include "kernels/cuda/axis/extreme.cuh"
 #include "kernels/cuda/keys/closing.cuh"
 #include "kernels/cuda/keys/joined.cuh"
 #include "kernels/cuda/keys/ordered.cuh"
@@ -66,47 +66,7 @@ __global__ void __launch_bounds__(CR_KEYS_CLOSERS) cr_keys_joined_kernel(const _
     }
 }
 
-/* ---- Indices and ranges ---- */
-
-/* A number that is not 0, as the highest bits of its magnitude, in units of 2^exponent. */
-struct cr_keys_scaled {
-    uint64_t magnitude;
-    int exponent;
-    bool negative, infinite;
-
-    CR_DEVICE cr_keys_scaled(int dtype, uint64_t bits) {
-        const cr_fields f = cr_fields_of(dtype);
-        const int field = (int)(bits >> f.mantissa & ((1ull << f.width) - 1));
-        const uint64_t own = (bits & ((1ull << f.mantissa) - 1)) | (uint64_t)(field != 0) << f.mantissa;
-        const int up = __clzll((long long)own); /* 64 of a zero, which lies below all */
-        magnitude = own == 0 ? 0 : own << up;
-        exponent = own == 0 ? -(1 << 20) : max(field, 1) - f.bias - f.mantissa - up;
-        negative = (bits >> (f.mantissa + f.width) & 1) != 0;
-        infinite = field == (1 << f.width) - 1;
-    }
-};
-
-/* The greatest less the least, rounded once. */
-CR_CALLED uint64_t cr_keys_float_range(int dtype, int result, uint64_t most, uint64_t least) {
-    const cr_keys_scaled high(dtype, most), low(dtype, least);
-    if (most == least) return high.infinite ? cr_nan_bits(result) : 0;
-    if (high.infinite || low.infinite) return cr_infinite_bits(result, false);
-    const bool first = high.exponent > low.exponent || (high.exponent == low.exponent && high.magnitude >= low.magnitude);
-    const cr_keys_scaled &large = first ? high : low, &small = first ? low : high;
-    const int down = min(large.exponent - small.exponent, 127);
-    const cr_u128 part = (cr_u128)small.magnitude << 63, kept = part >> down;
-    const bool sticky = kept << down != part;
-    cr_u128 sum = (cr_u128)large.magnitude << 63;
-    if (high.negative != low.negative) sum += kept;
-    else sum -= kept + sticky; /* what is then too much lies above the sum again */
-    return cr_rounded(result, false, sum, large.exponent - 63, sticky);
-}
-
-/* The element as a whole number. */
-CR_DEVICE cr_i128 cr_keys_value_of(const cr_keys_args &args, uint64_t bits) {
-    const uint32_t unused = 64 - 8 * args.size;
-    return args.is_signed ? (cr_i128)((int64_t)(bits << unused) >> unused) : (cr_i128)bits;
-}
+/* ---- Extrema ---- */
 
 /* Where in its group's input element i lies. */
 CR_DEVICE uint64_t cr_keys_index(const cr_keys_args &args, uint32_t group, uint32_t i) {
@@ -115,36 +75,24 @@ CR_DEVICE uint64_t cr_keys_index(const cr_keys_args &args, uint32_t group, uint3
     return i / args.columns;
 }
 
-__global__ void __launch_bounds__(CR_KEYS_CLOSERS) cr_keys_places_kernel(const __grid_constant__ cr_keys_close_args args) {
+__global__ void __launch_bounds__(CR_KEYS_CLOSERS) cr_keys_extreme_kernel(const __grid_constant__ cr_keys_close_args args) {
     const uint32_t group = cr_keys_begin_close(args);
     if (group >= args.fold.groups) return;
     const cr_keys_counted counted(args, group);
+    if (!counted.answer(args.axis, group)) return;
     const cr_keys_planes &at = args.fold.at;
-    const uint64_t top = 1ull << (8 * args.fold.size - 1), all = top | (top - 1), nans = counted.special[0];
-    const bool only_nans = nans == counted.count, nan = nans != 0 && (!args.axis.skip || only_nans);
-    const uint64_t most = cr_keys_bits_of(args.fold, cr_keys_word(args, at.window, group), top),
-                   least = cr_keys_bits_of(args.fold, ~cr_keys_word(args, at.window + 1, group) & all, top);
-    cr_axis_args own = args.axis;
     cr_axis_failure nobody = {0};
-    own.at.n = counted.count;
-    if (args.fold.head->inside != 0) own.failure = &nobody;
-    for (uint32_t k = 0; k < own.out_count; k++) {
-        const cr_axis_out &out = own.out[k];
-        if (counted.count == 0) {
-            cr_put_bits(out.to, group, out.result, 0);
-            if (args.fold.head->inside == 0)
-                atomicMax(args.wrong, (unsigned long long)(UINT32_MAX - group) << 32 | CR_KEYS_NO_VALUE | (uint32_t)out.op << 8 | (uint32_t)out.result);
-        } else if (out.term != CR_TERM_RANGE) {
-            const uint64_t word = cr_keys_word(args, at.limbs + (out.term == CR_TERM_LEAST_INDEX), group);
-            const bool none = only_nans && args.axis.skip;
-            cr_put_bits(out.to, group, out.result, none ? UINT64_MAX : cr_keys_index(args.fold, group, ~(uint32_t)word));
-        } else if (args.fold.is_float) {
-            cr_put_bits(out.to, group, out.result, nan ? cr_nan_bits(out.result) : cr_keys_float_range((int)args.fold.dtype, out.result, most, least));
-        } else {
-            cr_words<2> value;
-            value.set(cr_keys_value_of(args.fold, most) - cr_keys_value_of(args.fold, least));
-            cr_int_answer(own, out, group, value);
-        }
+    const bool right = args.fold.head->inside == 0;
+    const cr_closed of = {{counted.count}, args.axis.ddof, args.axis.skip != 0, 0, right ? args.axis.failure : &nobody};
+    cr_extremes e = {args.fold.dtype, args.fold.size, args.fold.is_float != 0, args.fold.is_signed != 0, args.axis.skip != 0, counted.count, counted.special[0], 0, 0, 0, 0};
+    e.most = e.bits_of(cr_keys_word(args, at.window, group));
+    e.least = e.bits_of(~cr_keys_word(args, at.window + 1, group) & e.all());
+    for (uint32_t k = 0; k < args.axis.out_count; k++) {
+        const cr_axis_out &out = args.axis.out[k];
+        if (cr_keys_is_count(out)) continue;
+        if (out.term == CR_TERM_GREATEST_INDEX) e.most_at = cr_keys_index(args.fold, group, ~(uint32_t)cr_keys_word(args, at.limbs, group));
+        if (out.term == CR_TERM_LEAST_INDEX) e.least_at = cr_keys_index(args.fold, group, ~(uint32_t)cr_keys_word(args, at.limbs + 1, group));
+        if (!cr_extreme_answer(of, out, group, e) && right) cr_tell_no_value(args.wrong, out, group);
     }
 }
 
@@ -152,8 +100,8 @@ static uint32_t cr_keys_closing_blocks(const cr_keys_close_args *args) {
     return max(1u, (args->fold.groups + CR_KEYS_CLOSERS - 1) / CR_KEYS_CLOSERS);
 }
 
-extern "C" int cr_keys_launch_places(const cr_keys_close_args *args, void *stream) {
-    return CR_LAUNCH(cr_keys_places_kernel, cr_keys_closing_blocks(args), CR_KEYS_CLOSERS, stream, *args);
+extern "C" int cr_keys_launch_close_extrema(const cr_keys_close_args *args, void *stream) {
+    return CR_LAUNCH(cr_keys_extreme_kernel, cr_keys_closing_blocks(args), CR_KEYS_CLOSERS, stream, *args);
 }
 
 extern "C" int cr_keys_launch_close_joined(const cr_keys_close_args *args, void *stream) {

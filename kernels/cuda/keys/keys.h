@@ -93,11 +93,11 @@ typedef struct cr_keys_close_args {
     cr_keys_args fold;
     cr_keys_planes squares; /* of a variance, whose head follows the fold's; of others without a window */
     /* 0 before; becomes one more than the number of the first key outside or wrong offset, or, where none is, the key of an integer that does not fit or of an
-     * extremum of no elements, as cr_axis_failure has it, with CR_KEYS_NO_VALUE: it is above 2^63 here. */
+     * extremum of no elements, as cr_axis_failure has it, with CR_AXIS_NO_VALUE: it is above 2^63 here. */
     unsigned long long *wrong;
     cr_axis_args axis; /* skip, ddof, wrap, the answers and where failures go */
 } cr_keys_close_args;
-enum { CR_KEYS_OUTSIDE_LOG2 = 32, CR_KEYS_NO_VALUE = 1 << 16 }; /* from 2^32 on `wrong` is a failure's */
+enum { CR_KEYS_OUTSIDE_LOG2 = 32 }; /* from 2^32 on `wrong` is a failure's */
 
 /* Whether there are kernels for op, and for these keys and elements; otherwise the sentence. */
 cr_status cr_keys_gpu_takes(const cr_gpu_keys *keys, cr_error *error);
@@ -139,8 +139,8 @@ int cr_keys_launch_check(const cr_keys_args *args, uint64_t elements, void *stre
 int cr_keys_launch_begin(const cr_keys_args *args, void *stream);
 int cr_keys_launch_fold(const cr_keys_args *args, void *stream);
 int cr_keys_launch_close(const cr_keys_close_args *args, void *stream);
-int cr_keys_launch_joined(const cr_keys_args *args, void *stream);       /* the fold of the last three kinds */
-int cr_keys_launch_places(const cr_keys_close_args *args, void *stream); /* closes indices and ranges of extrema */
+int cr_keys_launch_joined(const cr_keys_args *args, void *stream); /* the fold of the last three kinds */
+int cr_keys_launch_close_extrema(const cr_keys_close_args *args, void *stream);
 int cr_keys_launch_close_joined(const cr_keys_close_args *args, void *stream); /* closes bits and products */
 
 #ifdef __cplusplus

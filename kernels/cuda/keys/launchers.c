@@ -54,11 +54,6 @@ static bool answers(const cr_gpu_axis *axis, uint32_t k, pass p) {
     return is_count(axis, k) ? p.counts : needs_of(axis, k) != 0 && (needs_of(axis, k) & ~p.family) == 0;
 }
 
-/* Whether an op reads more of extrema than one of them. */
-static bool is_beyond(const cr_gpu_axis *axis, uint32_t k) {
-    return cr_op_is_index(axis->ops[k]) || cr_op_term(axis->ops[k]) == CR_TERM_RANGE;
-}
-
 static void add_sum(cr_keys_planes *at, cr_dtype dtype, uint32_t family) {
     at->window = at->all;
     at->limbs = at->window + digits_of(dtype, family);
@@ -317,10 +312,11 @@ static void lay_out(cr_keys_args *args, const cr_gpu_keys *k, uint32_t multiproc
     share(args);
 }
 
-/* The answers of a pass, some at a time; beyond: those that read extrema in another way. */
-static int answer(const cr_keys_args *fold, const cr_keys_planes *squares, const cr_gpu_keys *keys, pass p, bool beyond,
+/* The answers of a pass, some at a time. */
+static int answer(const cr_keys_args *fold, const cr_keys_planes *squares, const cr_gpu_keys *keys, pass p,
                   void *const *out, unsigned long long *wrong, void *stream) {
-    int (*const close)(const cr_keys_close_args *, void *) = beyond            ? cr_keys_launch_places
+    int (*const close)(const cr_keys_close_args *, void *) = fold->kind == CR_KEYS_EXTREME
+                                                                 ? cr_keys_launch_close_extrema
                                                              : is_joined(fold) ? cr_keys_launch_close_joined
                                                                                : cr_keys_launch_close;
     const cr_gpu_axis *axis = &keys->axis;
@@ -332,10 +328,9 @@ static int answer(const cr_keys_args *fold, const cr_keys_planes *squares, const
     to->skip = axis->finish.nan == CR_NAN_SKIP;
     to->wrap = fold->wraps;
     for (uint32_t k = 0; k < axis->op_count && failure == 0; k++) {
-        if (answers(axis, k, p) && is_beyond(axis, k) == beyond)
-            to->out[to->out_count++] = cr_axis_out_of(axis, k, out[k]);
+        if (answers(axis, k, p)) to->out[to->out_count++] = cr_axis_out_of(axis, k, out[k]);
         if (to->out_count < CR_AXIS_OUTS && k + 1 < axis->op_count) continue;
-        if (to->out_count != 0 || !beyond) failure = close(&args, stream);
+        failure = close(&args, stream);
         to->out_count = 0;
     }
     return failure;
@@ -390,9 +385,7 @@ int cr_keys_gpu_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void 
         if (failure == 0) failure = fold(&args, stream);
         if (failure == 0 && squares.window >= 0) failure = fold_squares(&args, &squares, stream);
         if (failure == 0 && args.kind == CR_KEYS_EXTREME) failure = fold_places(&args, &keys->axis, stream);
-        if (failure == 0) failure = answer(&args, &squares, keys, passes[i], false, out, wrong, stream);
-        if (failure == 0 && args.kind == CR_KEYS_EXTREME)
-            failure = answer(&args, &squares, keys, passes[i], true, out, wrong, stream);
+        if (failure == 0) failure = answer(&args, &squares, keys, passes[i], out, wrong, stream);
     }
     return failure;
 }

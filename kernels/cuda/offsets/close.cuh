@@ -30,8 +30,6 @@ struct cr_segments_digits {
 /* The control of a state counts elements, and in this bit that the segment's end has come. */
 static constexpr unsigned long long CR_SEGMENTS_ENDED = 1ull << 62;
 
-CR_DEVICE cr_axis_head *cr_segments_head(const cr_segments_args &args) { return reinterpret_cast<cr_axis_head *>(args.scratch); }
-CR_DEVICE uint32_t *cr_segments_list(const cr_segments_args &args) { return reinterpret_cast<uint32_t *>(cr_segments_head(args) + 1); }
 CR_DEVICE cr_sum_state *cr_segments_state(const cr_segments_args &args, uint32_t owner, bool square) {
     return &cr_segments_head(args)->states[owner + (square ? CR_AXIS_STATES : 0)];
 }

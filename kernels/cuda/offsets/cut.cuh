@@ -10,6 +10,17 @@
 #include "kernels/cuda/offsets/offsets.h"
 #include "kernels/cuda/thread/simt.cuh"
 
+/* ---- The scratch ---- */
+
+CR_DEVICE cr_axis_head *cr_segments_head(const cr_segments_args &args) { return reinterpret_cast<cr_axis_head *>(args.scratch); }
+CR_DEVICE uint32_t *cr_segments_list(const cr_segments_args &args) { return reinterpret_cast<uint32_t *>(cr_segments_head(args) + 1); }
+/* Two for each chunk. */
+CR_DEVICE cr_segments_part *cr_segments_parts(const cr_segments_args &args) {
+    return reinterpret_cast<cr_segments_part *>(cr_segments_list(args) + (args.chunks + 1) / 2 * 2);
+}
+
+/* ---- Offsets ---- */
+
 /* Offset i as it lies in memory now. Nothing waits for it before cr_offset_of. */
 CR_DEVICE uint64_t cr_offset_load(const cr_segments_args &args, uint64_t i) {
     if (args.narrow) return reinterpret_cast<const uint32_t *>(args.offsets)[i];

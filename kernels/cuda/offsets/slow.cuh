@@ -130,6 +130,10 @@ struct cr_segments_slow {
             const uint64_t end = cr_offset_at(args, i + 1), high = ends ? max(low, min(end, c.high)) : c.high;
             if (ends && (end < low || end > c.high)) cr_segments_head(args)->wrong = 1;
             const bool alone = ends && from >= c.low;
+            if (args.parted && !alone && cr_segments_parts(args)[2 * (uint64_t)number + (from >= c.low)].hard == 0) {
+                low = from = high;
+                continue;
+            }
             part(i, low, high, from, min(end, args.n) - from, alone, ends, alone ? 0 : cr_segments_owner<SIZE>(args, i, from));
             low = from = high;
         }

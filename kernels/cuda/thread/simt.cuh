@@ -55,9 +55,9 @@ CR_DEVICE uint4 cr_alone(uint64_t bits) { return make_uint4((uint32_t)bits, (uin
 /* 0x80 in every byte of w that is not zero, 0x8000 in every half, and nothing else. */
 CR_DEVICE uint32_t cr_nonzero_bytes(uint32_t w) { return (((w & 0x7f7f7f7fu) + 0x7f7f7f7fu) | w) & 0x80808080u; }
 CR_DEVICE uint32_t cr_nonzero_halves(uint32_t w) { return (((w & 0x7fff7fffu) + 0x7fff7fffu) | w) & 0x80008000u; }
-/* All ones in the lanes whose top bit is set. */
+/* Bytes of w, by a selector's digits: 0 to 3, from 8 on that byte's sign instead; 4 to 7: zero.
+ * Not __byte_perm: it leaves out the bit of a selector that asks for signs. */
 #if defined(__CUDA_ARCH__)
-/* Not __byte_perm: it leaves out the bit of a selector that asks for signs. */
 CR_DEVICE uint32_t cr_signs(uint32_t w, uint32_t selector) {
     uint32_t signs;
     asm("prmt.b32 %0, %1, 0, %2;" : "=r"(signs) : "r"(w), "r"(selector));
@@ -66,10 +66,14 @@ CR_DEVICE uint32_t cr_signs(uint32_t w, uint32_t selector) {
 #else
 CR_DEVICE uint32_t cr_signs(uint32_t w, uint32_t selector) {
     uint32_t signs = 0;
-    for (unsigned i = 0; i < 4; i++) signs |= w >> (8 * (selector >> 4 * i & 3) + 7) & 1 ? 0xffu << 8 * i : 0;
+    for (unsigned i = 0; i < 4; i++) {
+        const uint32_t digit = selector >> 4 * i & 15, byte = digit & 4 ? 0 : w >> 8 * (digit & 3) & 0xff;
+        signs |= (digit & 8 ? (byte >> 7) * 0xff : byte) << 8 * i;
+    }
     return signs;
 }
 #endif
+/* All ones in the lanes whose top bit is set. */
 CR_DEVICE uint32_t cr_sign_bytes(uint32_t w) { return cr_signs(w, 0xba98); }
 CR_DEVICE uint32_t cr_sign_halves(uint32_t w) { return cr_signs(w, 0xbb99); }
 
