@@ -15,7 +15,7 @@
 
 /* Under sanitizers, which make a case many times slower, one random case in so many. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { CHECK_SPARSE = 6 };
+enum { CHECK_SPARSE = 9 };
 #else
 enum { CHECK_SPARSE = 1 };
 #endif
