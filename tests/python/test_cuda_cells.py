@@ -128,6 +128,34 @@ class Cells(Case):
                 self.assertIs(out, cured.std(Tensor(a), axis=axis, where=Tensor(m), ddof=ddof, out=out))
                 numpy.testing.assert_array_equal(out.host(), cured.std(a, axis=axis, where=m, ddof=ddof))
 
+    def test_extrema_of_some_elements_along_an_axis(self):
+        """By swaths: what is left out becomes the worst element, or a NaN where those are skipped. All types, axes, masks of bytes and bits."""
+        draw = numpy.random.default_rng(11)
+        for dtype, (shape, axis) in itertools.product(("?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"),
+                                                      (((70, 96), 0), ((70, 96), 1), ((5, 40, 33), 1))):
+            a = random(shape, dtype, 3)
+            kept = draw.random(shape) < 0.5
+            if axis == 0:
+                kept[:, 7] = False
+                kept[:, 9] = numpy.arange(70) == 69
+            policies = ({},)
+            if dtype[0] == "f":
+                policies = ({}, {"nan": "skip"})
+                a.ravel()[::97] = numpy.nan
+                a[..., 5] = -numpy.inf
+                a[..., 6] = numpy.inf
+                a[:, 8] = numpy.nan
+            elif dtype != "?":
+                info = numpy.iinfo(dtype)
+                a[..., 5], a[..., 6] = info.min, info.max
+            for op, more in itertools.product(("min", "max", "norminf"), policies):
+                for m in (kept, kept | True):
+                    self.same(a, op, (dtype, shape, axis, op, more), axis=axis, where=m, **more)
+            self.same(a, "min,max,norminf,sum,argmax,count", (dtype, shape, axis), axis=axis, where=kept | (numpy.arange(shape[-1]) == 7), **policies[-1])
+            for op in ("min", "max") if axis == 0 else ():
+                with self.assertRaisesRegex(ValueError, "output 7: %s of no elements has no value" % op):
+                    getattr(cured, op)(Tensor(a), axis=0, where=Tensor(kept))
+
     def test_what_does_not_fit_in_a_later_swath(self):
         a, m = numpy.ones((40, 200), "i8"), numpy.ones((40, 200), bool)
         a[33] = a[37] = 2**62

@@ -98,7 +98,7 @@ struct cr_team_quarters {
         own = of(r);
     }
     static CR_DEVICE void merge(const cr_segments_args &, words &own, const words &other) {
-        const uint32_t top = own.word[3] ^ own.word[3] << 1 | other.word[3] ^ other.word[3] << 1; /* the sign's neighbours */
+        const uint32_t top = (own.word[3] ^ own.word[3] << 1) | (other.word[3] ^ other.word[3] << 1); /* the sign's neighbours */
         if (own.word[UNIT] != other.word[UNIT] || !is_narrow(own) || !is_narrow(other) || top >> 31 != 0 || (own.word[NARROW - 1] | other.word[NARROW - 1]) >> 30 != 0) {
             words copy = own;
             merge_slowly(copy, other);

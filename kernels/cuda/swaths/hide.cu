@@ -87,6 +87,41 @@ template <int SIZE> struct cr_hide {
     }
 };
 
+/* ---- Extrema of no elements ---- */
+
+CR_DEVICE bool cr_lack_may(const cr_lack_args &args, uint64_t output) {
+    const uint8_t *p = args.answers + output * args.size;
+    return args.bits == (args.size == 8   ? *reinterpret_cast<const uint64_t *>(p)
+                         : args.size == 4 ? *reinterpret_cast<const uint32_t *>(p)
+                         : args.size == 2 ? *reinterpret_cast<const uint16_t *>(p)
+                                          : *p);
+}
+/* Few outputs are what they may be, and of those most have an element that counts soon. So a warp looks for it together. */
+__global__ void __launch_bounds__(CR_GPU_THREADS) cr_lack_kernel(const __grid_constant__ cr_lack_args args) {
+    const uint64_t warp = (uint64_t)blockIdx.x * CR_WARPS + threadIdx.x / CR_WARP, lane = threadIdx.x % CR_WARP;
+    for (uint64_t base = warp * CR_WARP; base < args.outputs; base += (uint64_t)gridDim.x * CR_WARPS * CR_WARP) {
+        uint32_t these = __ballot_sync(CR_EVERYONE, base + lane < args.outputs && cr_lack_may(args, base + lane));
+        for (; these != 0; these &= these - 1) {
+            const uint64_t output = base + (uint32_t)__ffs((int)these) - 1, first = output / args.inner * args.n * args.inner + output % args.inner;
+            bool found = false;
+            for (uint64_t i = lane; i < args.n + lane && !found; i += CR_WARP) { /* as many turns for each lane */
+                cr_keep<1> keep;
+                found = __any_sync(CR_EVERYONE, i < args.n && keep.look(args.mask, first + i * args.inner) != 0);
+            }
+            if (found || lane != output - base) continue;
+            for (uint32_t i = 0; i < args.size; i++) args.answers[output * args.size + i] = 0;
+            atomicMax(args.wrong, (unsigned long long)(UINT32_MAX - (uint32_t)output) << 32 | CR_AXIS_NO_VALUE | args.op << 8 | args.result);
+        }
+    }
+}
+
+extern "C" int cr_lack_launch(const cr_lack_args *args, uint32_t multiprocessors, void *stream) {
+    const uint64_t blocks = (args->outputs + CR_GPU_THREADS - 1) / CR_GPU_THREADS, most = (uint64_t)multiprocessors * 4;
+    return CR_LAUNCH(cr_lack_kernel, (uint32_t)(blocks < most ? blocks : most), CR_GPU_THREADS, stream, *args);
+}
+
+/* ---- Swaths ---- */
+
 template <int SIZE> __global__ void __launch_bounds__(CR_GPU_THREADS, 4) cr_hide_kernel(const __grid_constant__ cr_hide_args args) {
     const cr_hide<SIZE> hide = {args};
     hide.all();

@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include "kernels/core/fast.h"
+#include "kernels/core/round.h"
 
 /* Bytes of a swath: the L2 cache holds it beside what passes through. Tests have smaller ones. */
 #if !defined(CR_SWATH_LOG2)
@@ -45,8 +46,29 @@ static swath swath_of(const cr_gpu_keys *k) {
     return cut;
 }
 
-/* The bits of what is no element to an op of this term. */
-static uint64_t fill_of(cr_term term) {
+/* The bits of what is no element to a minimum, or to a maximum: a NaN where those are skipped, otherwise no element is beyond. */
+static uint64_t extreme_fill(const cr_gpu_keys *k, bool greatest) {
+    const cr_dtype dtype = k->axis.dtype;
+    const uint64_t top = (uint64_t)1 << (8 * size_of(k) - 1), nan = cr_float_nan(dtype);
+    switch (cr_dtype_kind(dtype)) {
+        case CR_KIND_FLOAT:
+            return k->axis.finish.nan == CR_NAN_SKIP ? nan : (nan & (nan - 1)) | (greatest ? top : 0);
+        case CR_KIND_SINT:
+            return greatest ? top : top - 1;
+        case CR_KIND_UINT:
+            return greatest ? 0 : top | (top - 1);
+        case CR_KIND_BOOL:
+            return greatest ? 0 : 1;
+        case CR_KIND_NONE: /* no input's */
+            break;
+    }
+    return 0;
+}
+
+/* The bits of what is no element to an op. */
+static uint64_t fill_of(const cr_gpu_keys *k, cr_op op) {
+    const cr_term term = cr_op_term(op);
+    if (term == CR_TERM_LEAST || term == CR_TERM_GREATEST) return extreme_fill(k, term == CR_TERM_GREATEST);
     return term == CR_TERM_BITS_AND ? ~(uint64_t)0 : term == CR_TERM_PRODUCT ? 1 : 0;
 }
 
@@ -65,7 +87,7 @@ static cr_gpu_axis axis_of(const cr_gpu_keys *k, swath cut) {
     return axis;
 }
 
-/* Extrema are as quick by cells, which know where they lie. The blocks of a product of floats go by the places of those that count. */
+/* Where extrema lie, cells know. The blocks of a product of floats go by the places of those that count. */
 static bool has_fill(const cr_gpu_keys *k, cr_op op) {
     switch (cr_op_closing(op)) {
         case CR_CLOSING_SUMS:
@@ -75,6 +97,8 @@ static bool has_fill(const cr_gpu_keys *k, cr_op op) {
         case CR_CLOSING_PRODUCT:
             return cr_dtype_kind(k->axis.dtype) != CR_KIND_FLOAT;
         case CR_CLOSING_EXTREMA:
+            return cr_op_term(op) == CR_TERM_LEAST || cr_op_term(op) == CR_TERM_GREATEST ||
+                   cr_op_term(op) == CR_TERM_GREATEST_MAGNITUDE;
         case CR_CLOSING_DIGEST:
         case CR_CLOSING_ORDER:
             break;
@@ -95,6 +119,7 @@ bool cr_swaths_pays(const cr_gpu_keys *k, cr_op op) {
     const uint64_t size = size_of(k);
     const bool is_float = cr_dtype_kind(k->axis.dtype) == CR_KIND_FLOAT;
     if (!cr_fast_on(CR_FAST_GPU_SWATHS) || k->axis.shape.n < CR_SWATHS_LEAST / size) return false;
+    if (cr_op_closing(op) == CR_CLOSING_EXTREMA) return size < 8 || k->by.inner != 1;
     return size < 4 || (swath_of(k).width == k->by.inner && (!cr_masked_needs_count(op) || (size == 4 && is_float)));
 }
 
@@ -209,7 +234,7 @@ static uint64_t ask(asked *a, uint32_t i, uint64_t done, void *const *out) {
     a->counted = false;
     a->axis.ops = a->ops;
     for (uint32_t j = i; j < all->op_count; j++) {
-        if ((done >> j & 1) != 0 || fill_of(cr_op_term(all->ops[j])) != a->fill) continue;
+        if ((done >> j & 1) != 0 || fill_of(a->keys, all->ops[j]) != a->fill) continue;
         these |= (uint64_t)1 << j;
         a->counted |= cr_masked_needs_count(all->ops[j]);
         a->to[a->axis.op_count] = out[j];
@@ -227,6 +252,27 @@ static int put_all(asked *a, swath cut) {
     return failure;
 }
 
+/* What minima and maxima lack a value. */
+static int tell_lacks(const asked *a) {
+    int failure = 0;
+    for (uint32_t i = 0; i < a->axis.op_count && failure == 0; i++) {
+        const cr_term term = cr_op_term(a->ops[i]);
+        if (term != CR_TERM_LEAST && term != CR_TERM_GREATEST) continue;
+        const cr_lack_args args = {.answers = a->to[i],
+                                   .mask = a->keys->mask,
+                                   .n = a->keys->by.n,
+                                   .inner = a->keys->by.inner,
+                                   .outputs = cr_shape_answers(&a->keys->by),
+                                   .bits = a->fill,
+                                   .size = (uint32_t)size_of(a->keys),
+                                   .op = (uint32_t)a->ops[i],
+                                   .result = (uint32_t)a->axis.dtype,
+                                   .wrong = a->wrong};
+        failure = cr_lack_launch(&args, a->multiprocessors, a->stream);
+    }
+    return failure;
+}
+
 int cr_swaths_enqueue(const cr_gpu_keys *k, uint32_t multiprocessors, void *const *out, uint8_t *state,
                       unsigned long long *wrong, void *stream) {
     const swath cut = swath_of(k);
@@ -241,9 +287,10 @@ int cr_swaths_enqueue(const cr_gpu_keys *k, uint32_t multiprocessors, void *cons
     int failure = (int)cudaMemsetAsync(state + a.at.scratch, 0, sizeof(cr_axis_head), stream);
     for (uint32_t i = 0; i < k->axis.op_count && failure == 0; i++) {
         if (done >> i & 1) continue;
-        a.fill = fill_of(cr_op_term(k->axis.ops[i]));
+        a.fill = fill_of(k, k->axis.ops[i]);
         done |= ask(&a, i, done, out);
         failure = put_all(&a, cut);
+        if (failure == 0) failure = tell_lacks(&a);
     }
     return failure;
 }

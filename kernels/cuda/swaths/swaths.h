@@ -4,6 +4,7 @@
  * answer depends on it.
  *
  *   hide: elements, mask ──▶ a swath, and a byte for each element ──▶ along the axis: counts, then answers ──▶ the next swath
+ *   of extrema, when all swaths are done: answers that may be of no element ──▶ whether one counts
  *
  * What they answer of some elements depends on the op (a product's are ones), so ops that agree are asked together.
  * Memory: a swath, its bytes, its counts, and the scratch of reductions along an axis, whose head the launch makes zero.
@@ -67,6 +68,20 @@ typedef struct cr_hide_args {
 } cr_hide_args;
 
 int cr_hide_launch(const cr_hide_args *args, void *stream);
+
+/* Answers of a minimum or a maximum, of which those that are `bits` may be of no element: what is left out became that. */
+typedef struct cr_lack_args {
+    uint8_t *answers;
+    cr_mask mask; /* of the whole array, whose shape is: */
+    uint64_t n, inner, outputs;
+    uint64_t bits;
+    uint32_t size;             /* of an answer, as of an element */
+    uint32_t op, result;       /* cr_op, cr_dtype */
+    unsigned long long *wrong; /* as cr_keys_close_args has it */
+} cr_lack_args;
+
+/* Where no element counts the answer becomes 0, and that is told. */
+int cr_lack_launch(const cr_lack_args *args, uint32_t multiprocessors, void *stream);
 
 #ifdef __cplusplus
 }
