@@ -119,7 +119,7 @@ bool cr_swaths_pays(const cr_gpu_keys *k, cr_op op) {
     const uint64_t size = size_of(k);
     const bool is_float = cr_dtype_kind(k->axis.dtype) == CR_KIND_FLOAT;
     if (!cr_fast_on(CR_FAST_GPU_SWATHS) || k->axis.shape.n < CR_SWATHS_LEAST / size) return false;
-    if (cr_op_closing(op) == CR_CLOSING_EXTREMA) return size < 8 || k->by.inner != 1;
+    if (cr_op_closing(op) == CR_CLOSING_EXTREMA) return size < 8;
     return size < 4 || (swath_of(k).width == k->by.inner && (!cr_masked_needs_count(op) || (size == 4 && is_float)));
 }
 
