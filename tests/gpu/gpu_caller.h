@@ -38,6 +38,8 @@ void caller_compare(const char *what, cured_dtype dtype, const cured_op *ops, si
 
 /* gpu_caller_types.c: lists of several types. */
 void caller_check_types(void);
+/* At most 8 ops by key or by offsets; plain: by offsets without a mask, which have squares of integers, too. */
+size_t caller_draw_key_ops(cured_dtype dtype, bool plain, cured_op *ops);
 /* gpu_caller_masks.c: one array under a mask; and some ops, at most 8, along an axis under one, among them those that swaths alone have. */
 size_t caller_draw_swath_ops(cured_dtype dtype, cured_op *ops);
 void caller_check_masked(void);

@@ -30,28 +30,6 @@ typedef struct by_key {
     size_t op_count;
 } by_key;
 
-static size_t draw_ops(cured_dtype dtype, cured_op *ops) {
-    enum { ANY = 1, FLOATS = 2, INTEGERS = 4 };
-    static const struct {
-        cured_op op;
-        int of;
-    } all[] = {{CURED_OP_SUM, ANY},         {CURED_OP_MEAN, ANY},          {CURED_OP_NORM1, ANY},
-               {CURED_OP_COUNT, ANY},       {CURED_OP_COUNT_NONZERO, ANY}, {CURED_OP_ANY, ANY},
-               {CURED_OP_ALL, ANY},         {CURED_OP_MIN, ANY},           {CURED_OP_MAX, ANY},
-               {CURED_OP_NORMINF, ANY},     {CURED_OP_ARGMIN, ANY},        {CURED_OP_ARGMAX, ANY},
-               {CURED_OP_PTP, ANY},         {CURED_OP_COUNT_NAN, FLOATS},  {CURED_OP_COUNT_INF, FLOATS},
-               {CURED_OP_SUMSQ, FLOATS},    {CURED_OP_NORM2, FLOATS},      {CURED_OP_VAR, FLOATS},
-               {CURED_OP_STD, FLOATS},      {CURED_OP_PROD, INTEGERS},     {CURED_OP_BIT_AND, INTEGERS},
-               {CURED_OP_BIT_OR, INTEGERS}, {CURED_OP_BIT_XOR, INTEGERS}};
-    const int of = cr_dtype_kind((cr_dtype)dtype) == CR_KIND_FLOAT ? ANY | FLOATS : ANY | INTEGERS;
-    const size_t there = sizeof all / sizeof all[0];
-    size_t count = 0;
-    for (size_t k = 0; k < there && count < OPS; k++)
-        if (caller_draw(5) == 0 && (all[k].of & of) != 0) ops[count++] = all[k].op;
-    if (count == 0) ops[count++] = all[caller_draw(13)].op;
-    return count;
-}
-
 static bool has_digest(const by_key *b) {
     for (size_t k = 0; k < b->op_count; k++)
         if (b->ops[k] == CURED_OP_DIGEST) return true;
@@ -435,7 +413,8 @@ static void draw(by_key *b) {
     else
         draw_by_axis(b, swaths);
     if (way == 0 || caller_draw(3) == 0) draw_mask(b, mask);
-    b->op_count = swaths ? caller_draw_swath_ops(b->dtype, b->ops) : draw_ops(b->dtype, b->ops);
+    b->op_count = swaths ? caller_draw_swath_ops(b->dtype, b->ops)
+                         : caller_draw_key_ops(b->dtype, way == 1 && b->mask.kind == CR_MASK_NONE, b->ops);
     if (way != 1 || b->mask.kind != CR_MASK_NONE || caller_draw(2)) return;
     b->ops[b->op_count < OPS ? b->op_count++ : OPS - 1] = CURED_OP_DIGEST;
     if (caller_draw(2)) b->ops[0] = CURED_OP_DIGEST, b->op_count = 1;

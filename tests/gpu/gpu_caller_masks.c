@@ -27,17 +27,54 @@ static size_t draw_ops(cured_dtype dtype, cured_op *ops) {
     return count;
 }
 
+size_t caller_draw_key_ops(cured_dtype dtype, bool plain, cured_op *ops) {
+    enum { ANY = 1, FLOATS = 2, INTEGERS = 4, SQUARES = 8 };
+    static const struct {
+        cured_op op;
+        int of;
+    } all[] = {{CURED_OP_SUM, ANY},
+               {CURED_OP_MEAN, ANY},
+               {CURED_OP_NORM1, ANY},
+               {CURED_OP_COUNT, ANY},
+               {CURED_OP_COUNT_NONZERO, ANY},
+               {CURED_OP_ANY, ANY},
+               {CURED_OP_ALL, ANY},
+               {CURED_OP_MIN, ANY},
+               {CURED_OP_MAX, ANY},
+               {CURED_OP_NORMINF, ANY},
+               {CURED_OP_ARGMIN, ANY},
+               {CURED_OP_ARGMAX, ANY},
+               {CURED_OP_PTP, ANY},
+               {CURED_OP_COUNT_NAN, FLOATS},
+               {CURED_OP_COUNT_INF, FLOATS},
+               {CURED_OP_SUMSQ, FLOATS | SQUARES},
+               {CURED_OP_NORM2, FLOATS | SQUARES},
+               {CURED_OP_VAR, FLOATS | SQUARES},
+               {CURED_OP_STD, FLOATS | SQUARES},
+               {CURED_OP_PROD, INTEGERS},
+               {CURED_OP_BIT_AND, INTEGERS},
+               {CURED_OP_BIT_OR, INTEGERS},
+               {CURED_OP_BIT_XOR, INTEGERS}};
+    const int of =
+        (cr_dtype_kind((cr_dtype)dtype) == CR_KIND_FLOAT ? ANY | FLOATS : ANY | INTEGERS) | (plain ? SQUARES : 0);
+    const size_t there = sizeof all / sizeof all[0];
+    size_t count = 0;
+    for (size_t k = 0; k < there && count < 8; k++)
+        if (caller_draw(5) == 0 && (all[k].of & of) != 0) ops[count++] = all[k].op;
+    if (count == 0) ops[count++] = all[caller_draw(13)].op;
+    return count;
+}
+
 size_t caller_draw_swath_ops(cured_dtype dtype, cured_op *ops) {
-    static const cured_op all[] = {CURED_OP_SUMSQ,   CURED_OP_NORM2,     CURED_OP_VAR,    CURED_OP_STD,
-                                   CURED_OP_PROD,    CURED_OP_SUM,       CURED_OP_MEAN,   CURED_OP_COUNT,
-                                   CURED_OP_ANY,     CURED_OP_ALL,       CURED_OP_NORM1,  CURED_OP_BIT_OR,
-                                   CURED_OP_BIT_AND, CURED_OP_COUNT_NAN, CURED_OP_NORMINF};
+    static const cured_op all[] = {
+        CURED_OP_SUMSQ,   CURED_OP_NORM2,     CURED_OP_VAR,     CURED_OP_STD, CURED_OP_PROD,  CURED_OP_SUM,
+        CURED_OP_MEAN,    CURED_OP_COUNT,     CURED_OP_ANY,     CURED_OP_ALL, CURED_OP_NORM1, CURED_OP_BIT_OR,
+        CURED_OP_BIT_AND, CURED_OP_COUNT_NAN, CURED_OP_NORMINF, CURED_OP_MIN, CURED_OP_MAX};
     const size_t there = sizeof all / sizeof all[0], first = caller_draw(there), wanted = 1 + caller_draw(8);
     const cr_finish_opts plain = {.ddof = 0};
     size_t count = 0;
     for (size_t i = 0; i < wanted; i++) {
         const cured_op op = all[(first + i) % there];
-        if (dtype >= CURED_F8_E4M3 && cr_op_closing((cr_op)op) == CR_CLOSING_EXTREMA) continue;
         if (dtype >= CURED_F16 && cr_op_closing((cr_op)op) == CR_CLOSING_PRODUCT) continue;
         if (cr_finish_check((cr_op)op, (cr_dtype)dtype, &plain, NULL) == CR_OK) ops[count++] = op;
     }

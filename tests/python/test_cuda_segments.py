@@ -70,6 +70,14 @@ class Segments(Case):
             a, ops = random(COUNT, dtype), "max,argmin,count_nonzero,norm1,var,mean," + op
             for borders in (BORDERS, numpy.array([0, 5, 1000, COUNT])):
                 self.assertEqual(outcome(lambda: cured.reduce(a, ops, offsets=borders)), outcome(lambda: cured.reduce(Tensor(a), ops, offsets=Tensor(borders))), (dtype, op))
+        for dtype, wraps in itertools.product(("?", "i2", "u4", "i8"), ({}, {"overflow": "wrap"})):  # with ops that go by key
+            a, ops = random(COUNT, dtype) >> {"8": 40, "4": 8}.get(dtype[1:], 0), "sumsq,prod,max,digest,var,bit_xor"
+            full = BORDERS[[0, 2, 3, 4, 8, 9, 16]]
+            for borders, bad in ((full, None), (BORDERS, None), (full, COUNT + 1)):
+                own = borders.astype("i4")
+                own[2] = own[2] if bad is None else bad
+                for given in (own, Tensor(own)):
+                    self.assertEqual(outcome(lambda: cured.reduce(a, ops, offsets=own, **wraps)), outcome(lambda: cured.reduce(Tensor(a), ops, offsets=given, **wraps)), (dtype, wraps, bad))
 
     def test_digests(self):
         """Of every type, of offsets at any element: words begin anew with each segment."""
