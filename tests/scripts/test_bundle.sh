@@ -21,7 +21,7 @@ if find "$work/root/usr/lib" -name "lib*" | grep -E "libuv|libcjson|libprotobuf-
 # As docs/INSTALL.md shows it after scripts/bundle /tmp/cured. Some of the tests: that they start here is what is new, and all of them run
 # in the bare root of scripts/fresh-root.
 mv "$work/bundle" "$work/root/tmp/cured"
-"$root/scripts/in-root" "$work/root" /tmp/cured/run-tests 4
+"$root/scripts/in-root" "$work/root" "/tmp/cured/run-tests 4"
 # From another folder than the one it was made in, whose name wants quoting.
 place='opt/a bundle'
 mkdir -p "$work/root/opt" && mv "$work/root/tmp/cured" "$work/root/$place"

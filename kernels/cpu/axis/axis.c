@@ -276,7 +276,10 @@ cr_status cr_cpu_axis_blocks_view(const cr_axis_spec *spec, const cr_view *view,
     way w = plan_blocks(&plan, spec, &bytes);
     if (blocks == 0 || spec->shape.inner == 0) return CR_OK;
     cr_status status = CR_OK;
-    if (plan.generic_ops != 0) status = cr_axis_generic_blocks(&plan, view, output, blocks, scratch, out, error);
+    if (plan.generic_ops != 0 && cr_axis_bits_take(&plan, view))
+        cr_axis_bits_blocks(&plan, view->data, blocks, out);
+    else if (plan.generic_ops != 0)
+        status = cr_axis_generic_blocks(&plan, view, output, blocks, scratch, out, error);
     if (plan.order_ops != 0) cr_cpu_order_blocks(spec, view, blocks, scratch, out);
     if (status != CR_OK || plan.strip_ops == 0) return status;
     const cr_axis_isa *isa = cr_axis_current();

@@ -170,6 +170,9 @@ cr_status cr_strip_finish_op(const cr_axis_plan *plan, const cr_axis_isa *isa, c
                              unsigned count, uint64_t output, uint32_t k, void *const out[], uint64_t at,
                              cr_error *error);
 
+/* bits.c: whether the generic ops are all bits, of a view without a mask, and not long rows; and their answers of whole blocks. */
+bool cr_axis_bits_take(const cr_axis_plan *plan, const cr_view *view);
+void cr_axis_bits_blocks(const cr_axis_plan *plan, const uint8_t *data, uint64_t blocks, void *const out[]);
 /* One partial per output. blocks: as cr_cpu_axis_blocks, for the ops of plan->generic_ops. */
 size_t cr_axis_generic_scratch(const cr_axis_plan *plan);
 cr_status cr_axis_generic_blocks(const cr_axis_plan *plan, const cr_view *view, uint64_t output, uint64_t blocks,
