@@ -19,6 +19,8 @@ uint64_t cr_round_short(cr_dtype dtype, bool negative, unsigned __int128 magnitu
 uint64_t cr_float_infinity(cr_dtype dtype, bool negative);
 uint64_t cr_float_nan(cr_dtype dtype);
 #ifndef CURED_SUM_ALONE
+/* The greatest magnitude that is no NaN: an infinity, or where a type has none, its largest number. */
+static inline uint64_t cr_float_greatest(cr_dtype dtype) { return cr_float_nan(dtype) & (cr_float_nan(dtype) - 1); }
 uint64_t cr_float_negative_zero(cr_dtype dtype);
 bool cr_float_is_nan(cr_dtype dtype, uint64_t bits);
 

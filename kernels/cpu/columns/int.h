@@ -14,6 +14,16 @@
 enum { INT_LANES = VB / 8, INT_BYTE_LANES = VB / 2, INT_ROW_ELEMENTS = 1 << 28 /* of a row at once */ };
 _Static_assert(CR_LINES_HARD <= 128, "sums of so many bytes fit 16 bits, also signed ones");
 
+/* A type's lines, compiled for each of both sums. */
+#define INT_LINES(name)                                                                                      \
+    NEVER void name##_lines(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, int which) { \
+        if (which == 0) {                                                                                    \
+            name##_columns(plan, strip, part, 0);                                                            \
+        } else {                                                                                             \
+            name##_columns(plan, strip, part, 1);                                                            \
+        }                                                                                                    \
+    }
+
 /* Adds one vector's elements: narrow values into *low, wide ones into *low and *high. */
 #define INT_ADD(name, element, from, is_signed, wide)                                                           \
     ALWAYS void name##_add(const uint8_t *p, bool absolute, vu64 *low, vu64 *high) {                            \
@@ -45,13 +55,7 @@ _Static_assert(CR_LINES_HARD <= 128, "sums of so many bytes fit 16 bits, also si
             if (wide) memcpy(high + c, &b, VB);                                                                 \
         }                                                                                                       \
     }                                                                                                           \
-    NEVER void name##_lines(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, int which) {    \
-        if (which == 0) {                                                                                       \
-            name##_columns(plan, strip, part, 0);                                                               \
-        } else {                                                                                                \
-            name##_columns(plan, strip, part, 1);                                                               \
-        }                                                                                                       \
-    }
+    INT_LINES(name)
 INT_ADD(int_u16, uint16_t, u16, false, false)
 INT_ADD(int_i16, int16_t, s16, true, false)
 INT_ADD(int_u32, uint32_t, u32, false, false)
@@ -93,17 +97,12 @@ DIGITS_ADD(u32)
             digits_add_##wider(low + c, (vu8)sum, part->columns - c);                                           \
         }                                                                                                       \
     }                                                                                                           \
-    NEVER void name##_lines(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, int which) {    \
-        if (which == 0) {                                                                                       \
-            name##_columns(plan, strip, part, 0);                                                               \
-        } else {                                                                                                \
-            name##_columns(plan, strip, part, 1);                                                               \
-        }                                                                                                       \
-    }
+    INT_LINES(name)
 INT_BYTES(int_bool, u8, u16, false, true)
 INT_BYTES(int_u8, u8, u16, false, false)
 INT_BYTES(int_i8, s8, s16, true, false)
 #undef INT_BYTES
+#undef INT_LINES
 
 typedef void int_lines_of(const cr_axis_plan *, cr_strip *, const struct part *, int which);
 static int_lines_of *const int_lines_by_dtype[] = {

@@ -353,7 +353,7 @@ static int fold_places(const cr_keys_args *extrema, const cr_gpu_axis *axis, voi
     args.at = NO_PLANES;
     args.at.window = extrema->at.limbs;
     args.at.limbs = args.at.window + PLACES;
-    if (args.is_float) args.infinite = cr_float_nan(axis->dtype) & (cr_float_nan(axis->dtype) - 1);
+    if (args.is_float) args.infinite = cr_float_greatest(axis->dtype);
     if (args.is_float && axis->finish.nan == CR_NAN_PROPAGATE) args.at.special = extrema->at.special;
     return fold(&args, stream);
 }

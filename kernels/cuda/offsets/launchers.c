@@ -84,7 +84,7 @@ static void tell_type(cr_segments_args *args, cr_dtype dtype) {
     args->size = (uint32_t)cr_dtype_size(dtype);
     if (is_float(dtype)) {
         args->elements = CR_ELEMENTS_FLOAT;
-        args->infinite = cr_float_nan(dtype) & (cr_float_nan(dtype) - 1);
+        args->infinite = cr_float_greatest(dtype);
     }
     if (cr_dtype_kind(dtype) == CR_KIND_SINT) args->elements = CR_ELEMENTS_SIGNED;
     if (dtype == CR_BOOL) args->elements = CR_ELEMENTS_BOOL;
@@ -228,7 +228,8 @@ static bool of_fold(const cr_segments_args *args, const cr_gpu_axis *axis, uint3
 static uint32_t wants_of(const cr_segments_args *args, cr_op op) {
     const cr_term term = cr_op_term(op);
     if (args->kind == CR_SEGMENTS_EXTREMA) return cr_op_is_index(op) ? CR_WANTS_PLACES : 0;
-    if (args->kind == CR_SEGMENTS_COUNTS) return args->dtype != CR_F8_E4M3; /* which has no infinities */
+    if (args->kind == CR_SEGMENTS_COUNTS)
+        return args->dtype != CR_F8_E4M3 ? CR_WANTS_INFINITIES : 0; /* which has none */
     return (term != CR_TERM_SQUARE ? CR_WANTS_SUM : 0) |
            (term == CR_TERM_SQUARE || term == CR_TERM_SPREAD ? CR_WANTS_SQUARE : 0);
 }

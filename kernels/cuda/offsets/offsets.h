@@ -47,7 +47,12 @@ typedef enum cr_segments_kind {
 
 /* What teams are told of elements, a bit each; of what is asked, likewise. */
 enum { CR_ELEMENTS_FLOAT = 1, CR_ELEMENTS_SIGNED = 2, CR_ELEMENTS_BOOL = 4 };
-enum { CR_WANTS_SUM = 1, CR_WANTS_SQUARE = 2, CR_WANTS_PLACES = 4 };
+enum {
+    CR_WANTS_SUM = 1,
+    CR_WANTS_SQUARE = 2,
+    CR_WANTS_PLACES = 4,
+    CR_WANTS_INFINITIES = 8 /* all that counts may want */
+};
 
 /* What a chunk has of a segment that a cut parts: of the one that is open where it begins, then of the one that is where it ends. What the
  * words are depends on the kind (terms.cuh). */
@@ -56,8 +61,9 @@ typedef enum cr_segments_part_state {
     CR_PART_ENDS,    /* the segment's last */
     CR_PART_GOES_ON, /* the next chunk has more of it */
 } cr_segments_part_state;
+enum { CR_PART_WORDS = 12 };
 typedef struct cr_segments_part {
-    uint64_t word[12];
+    uint64_t word[CR_PART_WORDS];
     uint32_t segment, state;
     uint32_t hard;   /* the segment is, so that the slow kernel adds it up */
     uint32_t listed; /* of a chunk's first part: the chunk is in the list */

@@ -5,8 +5,7 @@
 #include "kernels/cuda/offsets/teams.cuh"
 
 enum {
-    CR_JOIN_FEW = CR_WARP,  /* parts of a segment that a warp joins */
-    CR_JOIN_EACH = 8,       /* of more, those of a thread of the block at a time */
+    CR_JOIN_EACH = 8, /* parts of a thread at a time, of a segment that has more than a warp joins at once */
     CR_JOIN_WARPS = CR_SEGMENTS_JOINERS / CR_WARP,
 };
 
@@ -83,7 +82,7 @@ static __global__ void __launch_bounds__(CR_SEGMENTS_JOINERS) cr_segments_join_p
         bool is_long = false;
         if (chunk < args.chunks && cr_segments_parts(args)[2 * (uint64_t)chunk + 1].state != CR_PART_NONE) {
             cr_segments_part own = few.first(chunk);
-            const uint32_t behind = few.some<CR_JOIN_FEW / CR_WARP>(chunk + 1, own);
+            const uint32_t behind = few.some<1>(chunk + 1, own);
             is_long = behind == UINT32_MAX;
             if (!is_long) few.answer(chunk, behind, own);
         }

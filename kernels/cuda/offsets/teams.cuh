@@ -219,7 +219,7 @@ template <class T> struct cr_teams {
                     if (!cr_segments_answer(args, T::KIND, segment, high - low, starts, part)) cr_segments_put_on_list(args, number);
                 } else if (segment < args.count) {
                     cr_segments_part &to = parts[is_open ? 0 : 1];
-                    for (int i = 0; i < 12; i++) to.word[i] = part.word[i];
+                    for (int i = 0; i < CR_PART_WORDS; i++) to.word[i] = part.word[i];
                     to.segment = (uint32_t)segment;
                     to.state = is_rest ? CR_PART_GOES_ON : CR_PART_ENDS;
                 }

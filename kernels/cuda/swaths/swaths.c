@@ -49,10 +49,11 @@ static swath swath_of(const cr_gpu_keys *k) {
 /* The bits of what is no element to a minimum, or to a maximum: a NaN where those are skipped, otherwise no element is beyond. */
 static uint64_t extreme_fill(const cr_gpu_keys *k, bool greatest) {
     const cr_dtype dtype = k->axis.dtype;
-    const uint64_t top = (uint64_t)1 << (8 * size_of(k) - 1), nan = cr_float_nan(dtype);
+    const uint64_t top = (uint64_t)1 << (8 * size_of(k) - 1);
     switch (cr_dtype_kind(dtype)) {
         case CR_KIND_FLOAT:
-            return k->axis.finish.nan == CR_NAN_SKIP ? nan : (nan & (nan - 1)) | (greatest ? top : 0);
+            return k->axis.finish.nan == CR_NAN_SKIP ? cr_float_nan(dtype)
+                                                     : cr_float_greatest(dtype) | (greatest ? top : 0);
         case CR_KIND_SINT:
             return greatest ? top : top - 1;
         case CR_KIND_UINT:
