@@ -136,12 +136,13 @@ static void prod_float_tile(cr_float_prod *part, const uint8_t *p, size_t n, uin
     if (ahead.shift == 0) ahead.base = (uintptr_t)p + CR_PROD_BLOCK * size; /* alone: what comes next is a block away */
     for (size_t done = 0; done < n; done += CR_PROD_BLOCK) {
         size_t now = n - done < CR_PROD_BLOCK ? n - done : CR_PROD_BLOCK;
-        size_t rows = now / PROD_COLUMNS, rest = now % PROD_COLUMNS, width = PROD_COLUMNS;
+        size_t rows = now / PROD_COLUMNS, rest = now % PROD_COLUMNS, used = PROD_COLUMNS;
+        while (rows == 0 && used / 2 >= rest) used /= 2; /* the columns that are not ones */
+        const size_t width = used < PROD_GROUP ? PROD_GROUP : used;
         if (rest != 0) {
             memcpy(pad, p + rows * PROD_COLUMNS * size, rest * size);
-            prod_ones(pad + rest * size, PROD_COLUMNS - rest, dtype);
+            prod_ones(pad + rest * size, (rows ? PROD_COLUMNS : width) - rest, dtype);
         }
-        while (rows == 0 && width > PROD_GROUP && width / 2 >= rest) width /= 2;
         block.exponent = 0;
         block.signs = 0;
         for (size_t column = 0; column < width; column += PROD_GROUP) {
@@ -159,7 +160,7 @@ static void prod_float_tile(cr_float_prod *part, const uint8_t *p, size_t n, uin
                 careful = odd != part->nans + part->zeros + part->infs;
             }
         }
-        prod_columns(&block, width);
+        prod_columns(&block, used);
         block.exponent += cr_prod_normalise(&block.h[0], &block.l[0]);
         cr_float_prod_add(part, index / CR_PROD_BLOCK + done / CR_PROD_BLOCK, block.h[0], block.l[0], block.exponent);
         part->negative ^= block.signs >> 63;

@@ -63,7 +63,10 @@ ALWAYS vu64 prod_clean(vu64 bits, vu64 counts[3], vu64 *signs, vu64 *exponents) 
 /* One, in each type. */
 static void prod_ones(uint8_t *to, size_t n, cr_dtype dtype) {
     const uint64_t one = cr_dtype_one(dtype);
-    for (size_t i = 0; i < n; i++) memcpy(to + i * cr_dtype_size(dtype), &one, cr_dtype_size(dtype));
+    const size_t size = cr_dtype_size(dtype), bytes = n * size;
+    if (n == 0) return;
+    memcpy(to, &one, size);
+    for (size_t done = size; done < bytes; done *= 2) memcpy(to + done, to, done < bytes - done ? done : bytes - done);
 }
 
 #endif
