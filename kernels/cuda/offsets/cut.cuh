@@ -19,6 +19,22 @@ CR_DEVICE cr_segments_part *cr_segments_parts(const cr_segments_args &args) {
     return reinterpret_cast<cr_segments_part *>(cr_segments_list(args) + (args.chunks + 1) / 2 * 2);
 }
 
+/* ---- Numbers of chunks ---- */
+
+/* Warps begin with the chunks as they lie, and then take those that nobody has. A number is taken late, since multiprocessors are not equally
+ * fast. Where all have one, nobody asks: thousands that add to one place take microseconds. */
+CR_DEVICE uint32_t cr_segments_first() { return blockIdx.x * CR_SEGMENTS_WARPS + threadIdx.x / CR_WARP; }
+CR_DEVICE bool cr_segments_has_more(const cr_segments_args &args) { return args.chunks > gridDim.x * CR_SEGMENTS_WARPS; }
+/* To lane 0: a number, which cr_segments_next makes the next chunk's. */
+CR_DEVICE uint32_t cr_segments_take(const cr_segments_args &args) {
+    return cr_segments_has_more(args) && threadIdx.x % CR_WARP == 0 ? atomicAdd(&cr_segments_head(args)->next, 1u) : 0;
+}
+CR_DEVICE uint32_t cr_segments_next(const cr_segments_args &args, uint32_t taken) {
+    if (!cr_segments_has_more(args)) return args.chunks;
+    if (taken + 1 == args.chunks && threadIdx.x % CR_WARP == 0) cr_segments_head(args)->next = 0; /* whoever is given the last number of all */
+    return gridDim.x * CR_SEGMENTS_WARPS + __shfl_sync(CR_EVERYONE, taken, 0);
+}
+
 /* ---- Offsets ---- */
 
 /* Offset i as it lies in memory now. Nothing waits for it before cr_offset_of. */

@@ -26,7 +26,10 @@ template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_sums<D, KI
     using Sums::is_running, Sums::recorded, Sums::reaches, Sums::hard, Sums::wide, Sums::run_few, Sums::run_alone, Sums::run_special, Sums::told;
     using Sums::fits, Sums::few, Sums::of_all, Sums::settle, Sums::ran_specials, Sums::move, Sums::answer_open;
 
-    CR_DEVICE cr_pieces(const cr_segments_args &of, Shared &room) : Sums(of, room) {}
+    uint32_t taken; /* if asked */
+    bool asked;
+
+    CR_DEVICE cr_pieces(const cr_segments_args &of, Shared &room) : Sums(of, room), taken(0), asked(false) {}
 
     /* ---- Ends ---- */
 
@@ -287,6 +290,16 @@ template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_sums<D, KI
         cr_segments_arrive(args, owner, segment, n, elements, ended, shared.digits);
     }
 
+    /* Takes the next chunk's number, which comes while the last piece is added. */
+    CR_DEVICE void take() {
+        taken = cr_segments_take(args);
+        asked = true;
+    }
+    CR_DEVICE uint32_t behind() {
+        if (!asked) take();
+        asked = false;
+        return cr_segments_next(args, taken);
+    }
     /* Chunk `number`; false: it is hard. */
     CR_DEVICE bool chunk(uint32_t number) {
         at = cr_segments_cut<SIZE>(args, number);
@@ -307,6 +320,7 @@ template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_sums<D, KI
         run_few = run_alone = true;
         reaches = at.from < at.low;
         for (uint32_t k = 0; k < pieces; k++) {
+            if (k + 2 == pieces) take();
             if (!piece(k, pieces)) return false;
         }
         settle();
@@ -329,17 +343,9 @@ static __global__ void __launch_bounds__(CR_SEGMENTS_WARPS *CR_WARP, CR_SEGMENTS
     __shared__ typename Pieces::Shared shared[CR_SEGMENTS_WARPS];
     static_assert(sizeof shared <= 48 << 10, "a block has no more");
     cr_let_the_next_begin();
-    cr_axis_head *head = cr_segments_head(args);
-    const uint32_t lane = threadIdx.x % CR_WARP, warps = min(gridDim.x * CR_SEGMENTS_WARPS, args.chunks);
     Pieces pieces(args, shared[threadIdx.x / CR_WARP]);
-    uint32_t chunk = blockIdx.x * CR_SEGMENTS_WARPS + threadIdx.x / CR_WARP;
-    while (chunk < args.chunks) { /* the first as they lie, then as warps come */
-        uint32_t taken = 0;
-        if (lane == 0) taken = atomicAdd(&head->next, 1u);
-        if (!pieces.chunk(chunk) && lane == 0) cr_segments_list(args)[atomicAdd(&head->hard, 1u)] = chunk;
-        taken = __shfl_sync(CR_EVERYONE, taken, 0);
-        if (taken + 1 == args.chunks && lane == 0) head->next = 0; /* whoever is given the last number of all */
-        chunk = warps + taken;
+    for (uint32_t chunk = cr_segments_first(); chunk < args.chunks; chunk = pieces.behind()) {
+        if (!pieces.chunk(chunk) && pieces.lane == 0) cr_segments_list(args)[atomicAdd(&cr_segments_head(args)->hard, 1u)] = chunk;
     }
     cr_copies_wait<0>(); /* of a chunk that was given up */
 }

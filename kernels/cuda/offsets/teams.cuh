@@ -231,18 +231,8 @@ template <class T> struct cr_teams {
 template <class T>
 static __global__ void __launch_bounds__(CR_SEGMENTS_WARPS *CR_WARP, T::BLOCKS) cr_segments_by_teams(const __grid_constant__ cr_segments_args args) {
     cr_let_the_next_begin();
-    cr_axis_head *head = cr_segments_head(args);
-    const uint32_t lane = threadIdx.x % CR_WARP, warps = min(gridDim.x * CR_SEGMENTS_WARPS, args.chunks);
     cr_teams<T> teams(args);
-    uint32_t chunk = blockIdx.x * CR_SEGMENTS_WARPS + threadIdx.x / CR_WARP;
-    while (chunk < args.chunks) { /* the first as they lie, then as warps come */
-        uint32_t taken = 0;
-        if (lane == 0) taken = atomicAdd(&head->next, 1u);
-        teams.chunk(chunk);
-        taken = __shfl_sync(CR_EVERYONE, taken, 0);
-        if (taken + 1 == args.chunks && lane == 0) head->next = 0; /* whoever is given the last number of all */
-        chunk = warps + taken;
-    }
+    for (uint32_t chunk = cr_segments_first(); chunk < args.chunks; chunk = cr_segments_next(args, cr_segments_take(args))) teams.chunk(chunk);
 }
 
 #endif
