@@ -108,7 +108,8 @@ typedef struct cr_axis_args {
     uint32_t wrap;                    /* products modulo 2^64 */
     uint64_t ddof;
     const uint64_t *counts; /* elements of each output that count, where not all n do; NULL: all do */
-    cr_mask mask;           /* what it leaves out is taken for a zero; as cr_axis_counted has it */
+    cr_mask mask;           /* as cr_axis_counted has it */
+    uint64_t fill;          /* likewise, in all of its elements */
     uint64_t first;         /* the number of the first output, for a failure */
     cr_axis_out out[CR_AXIS_OUTS];
 } cr_axis_args;
@@ -128,7 +129,8 @@ int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *con
 typedef struct cr_axis_counted {
     const uint64_t *counts;
     uint64_t first;
-    cr_mask mask; /* of no kind: there is none */
+    cr_mask mask;  /* of no kind: there is none */
+    uint64_t fill; /* the bits of an element that what is left out becomes, to extrema; to sums, zeros */
 } cr_axis_counted;
 /* Whether op has kernels that read axis->data beside this mask (masked.cuh). */
 bool cr_axis_takes_mask(const cr_gpu_axis *axis, cr_op op, const cr_mask *mask);

@@ -116,7 +116,7 @@ template <cr_dtype D> struct cr_axis_bit {
 /* Best keys and where they came first; most as it is. A place is the number of the thread's unit. */
 template <cr_dtype D> struct cr_axis_extreme {
     static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 4 : 8, BLOCKS = SIZE == 1 ? 3 : 4;
-    static constexpr bool FIRST = true, REDO = false, STOPS = false, TOGETHER = false, AHEAD = false, APART = false, FLOAT = cr_is_float(D);
+    static constexpr bool FIRST = true, REDO = false, STOPS = false, TOGETHER = false, AHEAD = false, APART = false, FILLS = true, FLOAT = cr_is_float(D);
     typedef typename cr_axis_unit<SIZE>::type unit;
     typedef unit key;
     static constexpr uint32_t NONE = UINT32_MAX;

@@ -37,6 +37,7 @@ enum kind {
     masked_sum, /* beside a mask: masked.cuh */
     masked_sumsq,
     masked_moments,
+    masked_extrema,
     none, /* no row is */
     KINDS
 };
@@ -113,13 +114,17 @@ static bool has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
 /* Where there is a mask, the kernel that reads it. */
 static enum kind masked_of(enum kind kind, const cr_mask *mask) {
     if (mask->kind == CR_MASK_NONE) return kind;
-    return kind == sum ? masked_sum : kind == sumsq ? masked_sumsq : kind == moments ? masked_moments : none;
+    return kind == sum       ? masked_sum
+           : kind == sumsq   ? masked_sumsq
+           : kind == moments ? masked_moments
+           : kind == extrema ? masked_extrema
+                             : none;
 }
 
 bool cr_axis_takes_mask(const cr_gpu_axis *axis, cr_op op, const cr_mask *mask) {
     const uint32_t families = cr_axis_families(op, axis->dtype);
     if (mask->kind != CR_MASK_BYTES || (uintptr_t)(mask->data + mask->first) % CR_GPU_VECTOR != 0 ||
-        (uintptr_t)axis->data % cr_dtype_size(axis->dtype) != 0)
+        (uintptr_t)axis->data % cr_dtype_size(axis->dtype) != 0 || cr_op_is_index(op))
         return false;
     for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1)
         if (families & family && kernels[masked_of(kind_of(family), mask)][axis->dtype] == NULL) return false;
@@ -265,6 +270,8 @@ int cr_axis_enqueue_counted(const cr_gpu_axis *axis, const cr_axis_counted *coun
     args.counts = counted->counts;
     args.first = counted->first;
     args.mask = counted->mask;
+    args.fill = counted->fill;
+    for (uint64_t width = 8 * cr_dtype_size(axis->dtype); width < 64; width *= 2) args.fill |= args.fill << width;
     bool did = false;
     int failure = enqueue_digests(axis, multiprocessors, out, stream);
     if (failure == 0) failure = enqueue_moments(&args, axis, multiprocessors, out, stream, &did);

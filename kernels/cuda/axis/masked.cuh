@@ -1,5 +1,5 @@
-/* masked: along an axis, a masked view: what an array's mask leaves out is loaded as zeros, which change no sum. The mask has a byte an element
- * and begins at a multiple of 16 bytes, the array at one of its elements' size; other masks go by swaths (kernels/cuda/swaths).
+/* masked: along an axis, a masked view: what an array's mask leaves out is loaded as zeros, which change no sum; of extrema, as args.fill, to
+ * which no element is worse. The mask has a byte an element and begins at a multiple of 16 bytes, the array at one of its elements' size; other masks go by swaths (kernels/cuda/swaths).
  *
  * Thread: GPU. Owner: the kernel. */
 #ifndef CURED_KERNELS_CUDA_AXIS_MASKED_CUH
@@ -12,6 +12,14 @@
 enum cr_axis_masking { CR_MASKING_NEVER, CR_MASKING_ASKED, CR_MASKING_ALWAYS };
 template <class A, class = void> struct cr_axis_masking_of { static constexpr cr_axis_masking value = CR_MASKING_NEVER; };
 template <class A> struct cr_axis_masking_of<A, decltype((void)A::MASKING)> { static constexpr cr_axis_masking value = A::MASKING; };
+
+/* Whether what is left out becomes args.fill. */
+template <class A, class = void> struct cr_axis_fills { static constexpr bool value = false; };
+template <class A> struct cr_axis_fills<A, decltype((void)A::FILLS)> { static constexpr bool value = A::FILLS; };
+/* A unit, or the fill where `kept` has no bits. */
+template <class A, class UNIT> CR_DEVICE UNIT cr_axis_kept(const cr_axis_args &args, UNIT unit, UNIT kept) {
+    return cr_axis_fills<A>::value ? (unit & kept) | ((UNIT)args.fill & ~kept) : unit & kept;
+}
 
 /* The view of the walk over A's elements. Loads do not run ahead, since those of the mask do not. */
 template <class A> struct cr_axis_masked : A {
@@ -33,7 +41,7 @@ template <int SIZE> CR_DEVICE bool cr_axis_counts(const cr_axis_args &args, cons
     return args.mask.kind == CR_MASK_NONE || (*cr_axis_mask_at<SIZE>(args, p) != 0) != args.mask.leaves_out;
 }
 
-/* Units v from p on, of which the first `left` are elements: zeros where the mask says so. */
+/* Units v from p on, of which the first `left` are elements: zeros, or the fill, where the mask says so. */
 template <class A, class UNIT, int U>
 CR_DEVICE void cr_axis_hide(UNIT (&v)[U], const cr_axis_args &args, const uint8_t *p, uint64_t stride, int left) {
     constexpr int V = CR_GPU_VECTOR / (int)sizeof(UNIT), LANES = CR_GPU_VECTOR / A::SIZE;
@@ -51,8 +59,9 @@ CR_DEVICE void cr_axis_hide(UNIT (&v)[U], const cr_axis_args &args, const uint8_
             keep[i / V].settle(args.mask);
 #pragma unroll
             for (int k = 0; k < V && k < U; k++) {
-                const uint32_t word = keep[i / V].word((unsigned)k * sizeof(UNIT) / 4);
-                v[i + k] &= sizeof(UNIT) == 8 ? (UNIT)(int64_t)(int32_t)word : (UNIT)word;
+                const bool beyond = cr_axis_fills<A>::value && i + k >= left; /* there extrema have their first again, as if it counted */
+                const uint32_t word = beyond ? 0 : keep[i / V].word((unsigned)k * sizeof(UNIT) / 4);
+                v[i + k] = cr_axis_kept<A, UNIT>(args, v[i + k], sizeof(UNIT) == 8 ? (UNIT)(int64_t)(int32_t)word : (UNIT)word);
             }
         }
         return;
@@ -75,8 +84,9 @@ CR_DEVICE void cr_axis_hide(UNIT (&v)[U], const cr_axis_args &args, const uint8_
 #pragma unroll
     for (int i = 0; i < U; i++) {
         keep[i].settle(args.mask);
-        if constexpr (A::C == 1) v[i] = keep[i].top[0] != 0 ? v[i] : 0;
-        else v[i] &= A::C == 2 ? cr_signs(keep[i].top[0], 0x9988) : cr_sign_bytes(keep[i].top[0]);
+        if (cr_axis_fills<A>::value && i >= left) keep[i] = {};
+        if constexpr (A::C == 1) v[i] = keep[i].top[0] != 0 ? v[i] : cr_axis_kept<A, UNIT>(args, v[i], 0);
+        else v[i] = cr_axis_kept<A, UNIT>(args, v[i], A::C == 2 ? cr_signs(keep[i].top[0], 0x9988) : cr_sign_bytes(keep[i].top[0]));
     }
 }
 

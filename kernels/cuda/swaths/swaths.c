@@ -46,33 +46,6 @@ static swath swath_of(const cr_gpu_keys *k) {
     return cut;
 }
 
-/* The bits of what is no element to a minimum, or to a maximum: a NaN where those are skipped, otherwise no element is beyond. */
-static uint64_t extreme_fill(const cr_gpu_keys *k, bool greatest) {
-    const cr_dtype dtype = k->axis.dtype;
-    const uint64_t top = (uint64_t)1 << (8 * size_of(k) - 1);
-    switch (cr_dtype_kind(dtype)) {
-        case CR_KIND_FLOAT:
-            return k->axis.finish.nan == CR_NAN_SKIP ? cr_float_nan(dtype)
-                                                     : cr_float_greatest(dtype) | (greatest ? top : 0);
-        case CR_KIND_SINT:
-            return greatest ? top : top - 1;
-        case CR_KIND_UINT:
-            return greatest ? 0 : top | (top - 1);
-        case CR_KIND_BOOL:
-            return greatest ? 0 : 1;
-        case CR_KIND_NONE: /* no input's */
-            break;
-    }
-    return 0;
-}
-
-/* The bits of what is no element to an op. */
-static uint64_t fill_of(const cr_gpu_keys *k, cr_op op) {
-    const cr_term term = cr_op_term(op);
-    if (term == CR_TERM_LEAST || term == CR_TERM_GREATEST) return extreme_fill(k, term == CR_TERM_GREATEST);
-    return term == CR_TERM_BITS_AND ? ~(uint64_t)0 : term == CR_TERM_PRODUCT ? 1 : 0;
-}
-
 /* ---- What is taken ---- */
 
 static bool has_swaths(const cr_gpu_keys *k) {
@@ -235,7 +208,7 @@ static uint64_t ask(asked *a, uint32_t i, uint64_t done, void *const *out) {
     a->counted = false;
     a->axis.ops = a->ops;
     for (uint32_t j = i; j < all->op_count; j++) {
-        if ((done >> j & 1) != 0 || fill_of(a->keys, all->ops[j]) != a->fill) continue;
+        if ((done >> j & 1) != 0 || cr_fill_of(a->keys, all->ops[j]) != a->fill) continue;
         these |= (uint64_t)1 << j;
         a->counted |= cr_masked_needs_count(all->ops[j]);
         a->to[a->axis.op_count] = out[j];
@@ -253,27 +226,6 @@ static int put_all(asked *a, swath cut) {
     return failure;
 }
 
-/* What minima and maxima lack a value. */
-static int tell_lacks(const asked *a) {
-    int failure = 0;
-    for (uint32_t i = 0; i < a->axis.op_count && failure == 0; i++) {
-        const cr_term term = cr_op_term(a->ops[i]);
-        if (term != CR_TERM_LEAST && term != CR_TERM_GREATEST) continue;
-        const cr_lack_args args = {.answers = a->to[i],
-                                   .mask = a->keys->mask,
-                                   .n = a->keys->by.n,
-                                   .inner = a->keys->by.inner,
-                                   .outputs = cr_shape_answers(&a->keys->by),
-                                   .bits = a->fill,
-                                   .size = (uint32_t)size_of(a->keys),
-                                   .op = (uint32_t)a->ops[i],
-                                   .result = (uint32_t)a->axis.dtype,
-                                   .wrong = a->wrong};
-        failure = cr_lack_launch(&args, a->multiprocessors, a->stream);
-    }
-    return failure;
-}
-
 int cr_swaths_enqueue(const cr_gpu_keys *k, uint32_t multiprocessors, void *const *out, uint8_t *state,
                       unsigned long long *wrong, void *stream) {
     const swath cut = swath_of(k);
@@ -288,10 +240,10 @@ int cr_swaths_enqueue(const cr_gpu_keys *k, uint32_t multiprocessors, void *cons
     int failure = (int)cudaMemsetAsync(state + a.at.scratch, 0, sizeof(cr_axis_head), stream);
     for (uint32_t i = 0; i < k->axis.op_count && failure == 0; i++) {
         if (done >> i & 1) continue;
-        a.fill = fill_of(k, k->axis.ops[i]);
+        a.fill = cr_fill_of(k, k->axis.ops[i]);
         done |= ask(&a, i, done, out);
         failure = put_all(&a, cut);
-        if (failure == 0) failure = tell_lacks(&a);
+        if (failure == 0) failure = cr_fill_tell_lacks(k, &a.axis, a.to, a.fill, multiprocessors, wrong, stream);
     }
     return failure;
 }

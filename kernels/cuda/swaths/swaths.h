@@ -4,7 +4,7 @@
  * answer depends on it.
  *
  *   hide: elements, mask ──▶ a swath, and a byte for each element ──▶ along the axis: counts, then answers ──▶ the next swath
- *   of extrema, when all swaths are done: answers that may be of no element ──▶ whether one counts
+ *   of extrema, when all is done: answers that may be of no element ──▶ whether one counts
  *
  * What they answer of some elements depends on the op (a product's are ones), so ops that agree are asked together.
  * Memory: a swath, its bytes, its counts, and the scratch of reductions along an axis, whose head the launch makes zero.
@@ -25,6 +25,14 @@ cr_status cr_ways_check(const cr_gpu_keys *keys, cr_error *error);
 uint64_t cr_ways_state(const cr_gpu_keys *keys, uint32_t multiprocessors);
 int cr_ways_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *const *out, uint8_t *state,
                     unsigned long long *wrong, void *stream);
+
+/* ---- What is left out (fills.c) ---- */
+
+/* The bits of what is no element to an op. */
+uint64_t cr_fill_of(const cr_gpu_keys *keys, cr_op op);
+/* Enqueues a look at which minima and maxima of `asked` are of no element, where that is what is left out became. */
+int cr_fill_tell_lacks(const cr_gpu_keys *keys, const cr_gpu_axis *asked, void *const *to, uint64_t fill,
+                       uint32_t multiprocessors, unsigned long long *wrong, void *stream);
 
 /* ---- By kernels that read the mask beside the array (masked.c) ---- */
 
