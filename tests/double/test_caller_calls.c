@@ -128,6 +128,39 @@ START_TEST(lists_follow_lists) {
 }
 END_TEST
 
+/* Every fourth element is the largest and is left out, of rows that end within what a thread loads at once, a vector or an element at a time.
+ * What it has beyond a row is the first that it loaded again, of which no mask tells. */
+START_TEST(a_mask_leaves_out_what_is_largest) {
+    enum { ROWS = 64, MOST = 37, ALL = ROWS * MOST };
+    const int each = MOST - _i / 2, all = ROWS * each, last = each % 4 == 1 ? each - 2 : each - 1;
+    const bool wide = _i % 2 != 0;
+    static const cured_op op = CURED_OP_MAX;
+    static int64_t x[ALL], got[ROWS];
+    static uint8_t out[ALL];
+    void *data, *bytes;
+    for (int i = 0; i < all; i++) {
+        out[i] = i % each % 4 == 0;
+        if (wide)
+            x[i] = out[i] ? INT64_MAX : i;
+        else
+            ((int32_t *)x)[i] = out[i] ? INT32_MAX : i;
+    }
+    ck_assert_int_eq(cudaMalloc(&data, sizeof x), 0);
+    ck_assert_int_eq(cudaMalloc(&bytes, sizeof out), 0);
+    cudaMemcpy(data, x, sizeof x, cudaMemcpyHostToDevice);
+    cudaMemcpy(bytes, out, sizeof out, cudaMemcpyHostToDevice);
+    const cured_cuda_array array = {data, (uint64_t)all, wide ? CURED_I64 : CURED_I32};
+    const cured_axis axis = {ROWS, (uint64_t)each, 1};
+    const cured_mask mask = {bytes, (uint64_t)all, 0, CURED_MASK_BYTES, true};
+    const cured_options options = {.struct_bytes = sizeof options, .axis = &axis, .mask = &mask};
+    const cured_cuda_ask ask = {sizeof ask, &array, 1, &op, 1, &options, stream};
+    ck_assert_msg(cured_cuda_reduce_axis(&ask, (void *const[]){got}, &error) == CURED_OK, "%s", error.text);
+    for (int r = 0; r < ROWS; r++) ck_assert_int_eq(wide ? got[r] : ((int32_t *)got)[r], r * each + last);
+    cudaFree(data);
+    cudaFree(bytes);
+}
+END_TEST
+
 CR_CHECK_MAIN("double/caller-calls") {
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, calls_ask_the_runtime_little);
@@ -135,4 +168,5 @@ CR_CHECK_MAIN("double/caller-calls") {
     tcase_add_loop_test(tc, the_legacy_stream_is_asked_when_it_matters, 0, 4);
     tcase_add_test(tc, a_trim_ends_no_capture);
     tcase_add_loop_test(tc, lists_follow_lists, 0, 6);
+    tcase_add_loop_test(tc, a_mask_leaves_out_what_is_largest, 0, 4);
 }

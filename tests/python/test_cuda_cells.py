@@ -129,10 +129,11 @@ class Cells(Case):
                 numpy.testing.assert_array_equal(out.host(), cured.std(a, axis=axis, where=m, ddof=ddof))
 
     def test_extrema_of_some_elements_along_an_axis(self):
-        """By swaths: what is left out becomes the worst element, or a NaN where those are skipped. All types, axes, masks of bytes and bits."""
+        """Beside the mask, or by swaths: what is left out becomes the worst element, or a NaN where those are skipped. All types, axes, rows that end
+        within a vector, masks of bytes and bits."""
         draw = numpy.random.default_rng(11)
         for dtype, (shape, axis) in itertools.product(("?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"),
-                                                      (((70, 96), 0), ((70, 96), 1), ((5, 40, 33), 1))):
+                                                      (((70, 96), 0), ((70, 96), 1), ((70, 99), 1), ((61, 17), 1), ((5, 40, 33), 1))):
             a = random(shape, dtype, 3)
             kept = draw.random(shape) < 0.5
             if axis == 0:

@@ -57,10 +57,10 @@ CR_DEVICE void cr_axis_hide(UNIT (&v)[U], const cr_axis_args &args, const uint8_
 #pragma unroll
         for (int i = 0; i < U; i += V) {
             keep[i / V].settle(args.mask);
+            if (cr_axis_fills<A>::value && i >= left) keep[i / V] = {}; /* a mask that leaves out would keep extrema's first again */
 #pragma unroll
             for (int k = 0; k < V && k < U; k++) {
-                const bool beyond = cr_axis_fills<A>::value && i + k >= left; /* there extrema have their first again, as if it counted */
-                const uint32_t word = beyond ? 0 : keep[i / V].word((unsigned)k * sizeof(UNIT) / 4);
+                const uint32_t word = keep[i / V].word((unsigned)k * sizeof(UNIT) / 4);
                 v[i + k] = cr_axis_kept<A, UNIT>(args, v[i + k], sizeof(UNIT) == 8 ? (UNIT)(int64_t)(int32_t)word : (UNIT)word);
             }
         }
@@ -84,7 +84,7 @@ CR_DEVICE void cr_axis_hide(UNIT (&v)[U], const cr_axis_args &args, const uint8_
 #pragma unroll
     for (int i = 0; i < U; i++) {
         keep[i].settle(args.mask);
-        if (cr_axis_fills<A>::value && i >= left) keep[i] = {};
+        if (cr_axis_fills<A>::value && i >= left) keep[i] = {}; /* likewise */
         if constexpr (A::C == 1) v[i] = keep[i].top[0] != 0 ? v[i] : cr_axis_kept<A, UNIT>(args, v[i], 0);
         else v[i] = cr_axis_kept<A, UNIT>(args, v[i], A::C == 2 ? cr_signs(keep[i].top[0], 0x9988) : cr_sign_bytes(keep[i].top[0]));
     }
