@@ -141,7 +141,7 @@ static void prod_float_tile(cr_float_prod *part, const uint8_t *p, size_t n, uin
         const size_t width = used < PROD_GROUP ? PROD_GROUP : used;
         if (rest != 0) {
             memcpy(pad, p + rows * PROD_COLUMNS * size, rest * size);
-            prod_ones(pad + rest * size, (rows ? PROD_COLUMNS : width) - rest, dtype);
+            prod_ones(pad + rest * size, width - rest, dtype);
         }
         block.exponent = 0;
         block.signs = 0;

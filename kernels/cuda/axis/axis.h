@@ -109,7 +109,7 @@ typedef struct cr_axis_args {
     uint64_t ddof;
     const uint64_t *counts; /* elements of each output that count, where not all n do; NULL: all do */
     cr_mask mask;           /* as cr_axis_counted has it */
-    uint64_t fill;          /* likewise, in all of its elements */
+    uint64_t fill;          /* cr_axis_counted's, repeated in all 8 bytes */
     uint64_t first;         /* the number of the first output, for a failure */
     cr_axis_out out[CR_AXIS_OUTS];
 } cr_axis_args;

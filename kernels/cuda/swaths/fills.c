@@ -24,11 +24,25 @@ static uint64_t of_extreme(const cr_gpu_keys *k, bool greatest) {
     return 0;
 }
 
-/* The bits of what is no element to an op. */
 uint64_t cr_fill_of(const cr_gpu_keys *k, cr_op op) {
     const cr_term term = cr_op_term(op);
     if (term == CR_TERM_LEAST || term == CR_TERM_GREATEST) return of_extreme(k, term == CR_TERM_GREATEST);
     return term == CR_TERM_BITS_AND ? ~(uint64_t)0 : term == CR_TERM_PRODUCT ? 1 : 0;
+}
+
+uint64_t cr_fill_ask(const cr_gpu_keys *k, uint32_t i, uint64_t done, void *const *out, cr_gpu_axis *axis, cr_op *ops,
+                     void **to) {
+    const uint64_t fill = cr_fill_of(k, k->axis.ops[i]);
+    uint64_t these = 0;
+    axis->ops = ops;
+    axis->op_count = 0;
+    for (uint32_t j = i; j < k->axis.op_count; j++) {
+        if ((done >> j & 1) != 0 || cr_fill_of(k, k->axis.ops[j]) != fill) continue;
+        these |= (uint64_t)1 << j;
+        to[axis->op_count] = out[j];
+        ops[axis->op_count++] = k->axis.ops[j];
+    }
+    return these;
 }
 
 int cr_fill_tell_lacks(const cr_gpu_keys *k, const cr_gpu_axis *asked, void *const *to, uint64_t fill,

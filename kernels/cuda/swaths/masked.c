@@ -20,6 +20,12 @@ bool cr_masked_needs_count(cr_op op) {
     return cr_op_divisor(op) != CR_DIVISOR_ONE || cr_op_closing(op) == CR_CLOSING_COUNTS;
 }
 
+bool cr_masked_any_needs_count(const cr_gpu_axis *axis) {
+    bool any = false;
+    for (uint32_t i = 0; i < axis->op_count; i++) any |= cr_masked_needs_count(axis->ops[i]);
+    return any;
+}
+
 static cr_gpu_axis axis_of(const cr_gpu_keys *k) {
     cr_gpu_axis axis = k->axis;
     axis.shape = k->by;
@@ -54,29 +60,12 @@ bool cr_masked_takes(const cr_gpu_keys *k, cr_op op) {
            cr_axis_takes(&axis) && cr_masked_state(&one, CR_MASKED_PROCESSORS) <= (uint64_t)1 << STATE_LOG2;
 }
 
-/* The ops from number i on that have the same fill, but for those that are done. Gives which they are. */
-static uint64_t ask(const cr_gpu_keys *k, uint32_t i, uint64_t done, void *const *out, cr_gpu_axis *axis, cr_op *ops,
-                    void **to) {
-    const uint64_t fill = cr_fill_of(k, k->axis.ops[i]);
-    uint64_t these = 0;
-    axis->ops = ops;
-    axis->op_count = 0;
-    for (uint32_t j = i; j < k->axis.op_count; j++) {
-        if ((done >> j & 1) != 0 || cr_fill_of(k, k->axis.ops[j]) != fill) continue;
-        these |= (uint64_t)1 << j;
-        to[axis->op_count] = out[j];
-        ops[axis->op_count++] = k->axis.ops[j];
-    }
-    return these;
-}
-
 int cr_masked_enqueue(const cr_gpu_keys *k, uint32_t multiprocessors, void *const *out, uint8_t *state,
                       unsigned long long *wrong, void *stream) {
     cr_gpu_axis axis = axis_of(k);
     uint64_t *counts = (uint64_t *)(void *)state, done = 0;
     uint8_t *scratch = state + counts_of(k);
-    bool counted = false;
-    for (uint32_t i = 0; i < axis.op_count; i++) counted |= cr_masked_needs_count(axis.ops[i]);
+    const bool counted = cr_masked_any_needs_count(&axis);
     int failure = (int)cudaMemsetAsync(scratch, 0, sizeof(cr_axis_head), stream);
     if (failure == 0 && counted)
         failure =
@@ -86,7 +75,7 @@ int cr_masked_enqueue(const cr_gpu_keys *k, uint32_t multiprocessors, void *cons
         void *to[CR_GPU_AXIS_OPS];
         if (done >> i & 1) continue;
         const cr_axis_counted some = {counted ? counts : NULL, 0, k->mask, cr_fill_of(k, k->axis.ops[i])};
-        done |= ask(k, i, done, out, &axis, ops, to);
+        done |= cr_fill_ask(k, i, done, out, &axis, ops, to);
         failure = cr_axis_enqueue_counted(&axis, &some, multiprocessors, to, scratch, (cr_axis_failure *)(void *)wrong,
                                           stream);
         if (failure == 0) failure = cr_fill_tell_lacks(k, &axis, to, some.fill, multiprocessors, wrong, stream);

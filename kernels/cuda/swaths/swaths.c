@@ -200,23 +200,6 @@ static int put(asked *a, uint64_t outer, uint64_t blocks, uint64_t inner, uint64
     return failure;
 }
 
-/* The ops from number i on that have the same fill, but for those that are done. Gives which they are. */
-static uint64_t ask(asked *a, uint32_t i, uint64_t done, void *const *out) {
-    const cr_gpu_axis *all = &a->keys->axis;
-    uint64_t these = 0;
-    a->axis.op_count = 0;
-    a->counted = false;
-    a->axis.ops = a->ops;
-    for (uint32_t j = i; j < all->op_count; j++) {
-        if ((done >> j & 1) != 0 || cr_fill_of(a->keys, all->ops[j]) != a->fill) continue;
-        these |= (uint64_t)1 << j;
-        a->counted |= cr_masked_needs_count(all->ops[j]);
-        a->to[a->axis.op_count] = out[j];
-        a->ops[a->axis.op_count++] = all->ops[j];
-    }
-    return these;
-}
-
 static int put_all(asked *a, swath cut) {
     const cr_shape *by = &a->keys->by;
     int failure = 0;
@@ -241,7 +224,8 @@ int cr_swaths_enqueue(const cr_gpu_keys *k, uint32_t multiprocessors, void *cons
     for (uint32_t i = 0; i < k->axis.op_count && failure == 0; i++) {
         if (done >> i & 1) continue;
         a.fill = cr_fill_of(k, k->axis.ops[i]);
-        done |= ask(&a, i, done, out);
+        done |= cr_fill_ask(k, i, done, out, &a.axis, a.ops, a.to);
+        a.counted = cr_masked_any_needs_count(&a.axis);
         failure = put_all(&a, cut);
         if (failure == 0) failure = cr_fill_tell_lacks(k, &a.axis, a.to, a.fill, multiprocessors, wrong, stream);
     }

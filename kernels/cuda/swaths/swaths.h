@@ -30,6 +30,10 @@ int cr_ways_enqueue(const cr_gpu_keys *keys, uint32_t multiprocessors, void *con
 
 /* The bits of what is no element to an op. */
 uint64_t cr_fill_of(const cr_gpu_keys *keys, cr_op op);
+/* Asks `axis` for the ops from number i on that have that op's fill, but for those that are done: ops and to have room for all, and out is
+ * where the answers of all go. Gives which ops these are, a bit each. */
+uint64_t cr_fill_ask(const cr_gpu_keys *keys, uint32_t i, uint64_t done, void *const *out, cr_gpu_axis *axis,
+                     cr_op *ops, void **to);
 /* Enqueues a look at which minima and maxima of `asked` are of no element, where that is what is left out became. */
 int cr_fill_tell_lacks(const cr_gpu_keys *keys, const cr_gpu_axis *asked, void *const *to, uint64_t fill,
                        uint32_t multiprocessors, unsigned long long *wrong, void *stream);
@@ -38,6 +42,7 @@ int cr_fill_tell_lacks(const cr_gpu_keys *keys, const cr_gpu_axis *asked, void *
 
 /* Whether an answer of op depends on how many elements count. */
 bool cr_masked_needs_count(cr_op op);
+bool cr_masked_any_needs_count(const cr_gpu_axis *axis); /* of any of its ops */
 /* Whether an array under a mask along an axis has such kernels for op, and is large enough for them. */
 bool cr_masked_takes(const cr_gpu_keys *keys, cr_op op);
 uint64_t cr_masked_state(const cr_gpu_keys *keys, uint32_t multiprocessors);
