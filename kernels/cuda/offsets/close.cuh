@@ -121,8 +121,8 @@ CR_CALLED void cr_segments_arrive(const cr_segments_args &args, uint32_t owner, 
         if (before == 0) atomicAdd(&cr_segments_head(args)->open, 1u);
     }
     before = __shfl_sync(CR_EVERYONE, before, 0);
-    __threadfence();
     if (before + mine != (n | CR_SEGMENTS_ENDED)) return;
+    __threadfence();
     uint64_t marks = 0;
     if (leads) {
         marks = __ldcg(&state->special[0]) & CR_MARK_NANS;
