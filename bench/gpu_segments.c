@@ -30,10 +30,17 @@ typedef enum lengths {
     HALF,   /* half in one segment, the rest of that many elements each */
 } lengths;
 
+typedef enum contents {
+    NORMAL,
+    BITS,
+    SPECKS
+} contents; /* specks: as normal, but a few elements are far below the others */
+static const char *const contents_names[] = {"normal", "bits", "specks"};
+
 typedef struct row {
     const char *name;
     cr_dtype dtype;
-    bool bits;
+    contents contents;
     cr_op op;
     lengths lengths;
     uint64_t each;
@@ -41,52 +48,53 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-    {"of 32", CR_F32, false, CR_OP_SUM, SAME, 32, 0},
-    {"of 256", CR_F32, false, CR_OP_SUM, SAME, 256, 0},
-    {"of 1024", CR_F32, false, CR_OP_SUM, SAME, 1024, 0},
-    {"of 65536", CR_F32, false, CR_OP_SUM, SAME, 65536, 0},
-    {"of 2^0 to 2^20", CR_F32, false, CR_OP_SUM, POWERS, 1, 0},
-    {"half in one, of 3", CR_F32, false, CR_OP_SUM, HALF, 3, 0},
-    {"of 1 to 8", CR_F32, false, CR_OP_SUM, RANDOM, 4, 0},
-    {"of 1 to 64", CR_F32, false, CR_OP_SUM, RANDOM, 32, 0},
-    {"one", CR_F32, false, CR_OP_SUM, SAME, UINT64_MAX, 0},
-    {"4096 of 4 KiB", CR_F32, false, CR_OP_SUM, SAME, 1024, 16 << 20},
-    {"of 1024", CR_F32, false, CR_OP_MEAN, SAME, 1024, 0},
-    {"of 1024", CR_F32, false, CR_OP_NORM2, SAME, 1024, 0},
-    {"of 1024", CR_F32, false, CR_OP_VAR, SAME, 1024, 0},
-    {"of 32", CR_F32, false, CR_OP_VAR, SAME, 32, 0},
-    {"of 1024", CR_F32, true, CR_OP_SUM, SAME, 1024, 64 << 20},
-    {"of 32", CR_F64, false, CR_OP_SUM, SAME, 32, 0},
-    {"of 1024", CR_F64, false, CR_OP_SUM, SAME, 1024, 0},
-    {"of 1024", CR_F64, false, CR_OP_VAR, SAME, 1024, 0},
-    {"of 32", CR_F64, false, CR_OP_VAR, SAME, 32, 0},
-    {"of 32", CR_BF16, false, CR_OP_SUM, SAME, 32, 0},
-    {"of 1024", CR_BF16, false, CR_OP_SUM, SAME, 1024, 0},
-    {"of 1024", CR_F16, false, CR_OP_SUM, SAME, 1024, 0},
-    {"of 1024", CR_BF16, false, CR_OP_NORM2, SAME, 1024, 0},
-    {"of 1024", CR_F16, false, CR_OP_NORM2, SAME, 1024, 0},
-    {"of 32", CR_F32, false, CR_OP_MAX, SAME, 32, 0},
-    {"of 256", CR_F32, false, CR_OP_MAX, SAME, 256, 0},
-    {"of 1024", CR_F32, false, CR_OP_MAX, SAME, 1024, 0},
-    {"of 65536", CR_F32, false, CR_OP_MAX, SAME, 65536, 0},
-    {"one", CR_F32, false, CR_OP_MAX, SAME, UINT64_MAX, 0},
-    {"half in one, of 3", CR_F32, false, CR_OP_MAX, HALF, 3, 0},
-    {"of 2^0 to 2^20", CR_F32, false, CR_OP_MAX, POWERS, 1, 0},
-    {"of 1 to 8", CR_F32, false, CR_OP_MAX, RANDOM, 4, 0},
-    {"of 1 to 64", CR_F32, false, CR_OP_MAX, RANDOM, 32, 0},
-    {"4096 of 4 KiB", CR_F32, false, CR_OP_MAX, SAME, 1024, 16 << 20},
-    {"of 1024", CR_F32, false, CR_OP_ARGMAX, SAME, 1024, 0},
-    {"of 32", CR_F32, false, CR_OP_ARGMAX, SAME, 32, 0},
-    {"of 1024", CR_F32, false, CR_OP_COUNT_NONZERO, SAME, 1024, 0},
-    {"of 1024", CR_BF16, false, CR_OP_MAX, SAME, 1024, 0},
-    {"of 1024", CR_U8, false, CR_OP_MAX, SAME, 1024, 0},
-    {"of 1024", CR_U8, false, CR_OP_SUM, SAME, 1024, 0},
-    {"of 32", CR_I32, false, CR_OP_SUM, SAME, 32, 0},
-    {"of 1024", CR_I32, false, CR_OP_SUM, SAME, 1024, 0},
-    {"of 1024", CR_I32, false, CR_OP_VAR, SAME, 1024, 0},
-    {"of 32", CR_I32, false, CR_OP_VAR, SAME, 32, 0},
-    {"of 1024", CR_I32, false, CR_OP_BIT_XOR, SAME, 1024, 0},
-    {"of 1024", CR_I64, false, CR_OP_SUM, SAME, 1024, 0},
+    {"of 32", CR_F32, NORMAL, CR_OP_SUM, SAME, 32, 0},
+    {"of 256", CR_F32, NORMAL, CR_OP_SUM, SAME, 256, 0},
+    {"of 1024", CR_F32, NORMAL, CR_OP_SUM, SAME, 1024, 0},
+    {"of 65536", CR_F32, NORMAL, CR_OP_SUM, SAME, 65536, 0},
+    {"of 2^0 to 2^20", CR_F32, NORMAL, CR_OP_SUM, POWERS, 1, 0},
+    {"half in one, of 3", CR_F32, NORMAL, CR_OP_SUM, HALF, 3, 0},
+    {"of 1 to 8", CR_F32, NORMAL, CR_OP_SUM, RANDOM, 4, 0},
+    {"of 1 to 64", CR_F32, NORMAL, CR_OP_SUM, RANDOM, 32, 0},
+    {"one", CR_F32, NORMAL, CR_OP_SUM, SAME, UINT64_MAX, 0},
+    {"4096 of 4 KiB", CR_F32, NORMAL, CR_OP_SUM, SAME, 1024, 16 << 20},
+    {"of 1024", CR_F32, NORMAL, CR_OP_MEAN, SAME, 1024, 0},
+    {"of 1024", CR_F32, NORMAL, CR_OP_NORM2, SAME, 1024, 0},
+    {"of 1024", CR_F32, NORMAL, CR_OP_VAR, SAME, 1024, 0},
+    {"of 32", CR_F32, NORMAL, CR_OP_VAR, SAME, 32, 0},
+    {"of 1024", CR_F32, BITS, CR_OP_SUM, SAME, 1024, 64 << 20},
+    {"of 1024", CR_F32, SPECKS, CR_OP_SUM, SAME, 1024, 0},
+    {"of 32", CR_F64, NORMAL, CR_OP_SUM, SAME, 32, 0},
+    {"of 1024", CR_F64, NORMAL, CR_OP_SUM, SAME, 1024, 0},
+    {"of 1024", CR_F64, NORMAL, CR_OP_VAR, SAME, 1024, 0},
+    {"of 32", CR_F64, NORMAL, CR_OP_VAR, SAME, 32, 0},
+    {"of 32", CR_BF16, NORMAL, CR_OP_SUM, SAME, 32, 0},
+    {"of 1024", CR_BF16, NORMAL, CR_OP_SUM, SAME, 1024, 0},
+    {"of 1024", CR_F16, NORMAL, CR_OP_SUM, SAME, 1024, 0},
+    {"of 1024", CR_BF16, NORMAL, CR_OP_NORM2, SAME, 1024, 0},
+    {"of 1024", CR_F16, NORMAL, CR_OP_NORM2, SAME, 1024, 0},
+    {"of 32", CR_F32, NORMAL, CR_OP_MAX, SAME, 32, 0},
+    {"of 256", CR_F32, NORMAL, CR_OP_MAX, SAME, 256, 0},
+    {"of 1024", CR_F32, NORMAL, CR_OP_MAX, SAME, 1024, 0},
+    {"of 65536", CR_F32, NORMAL, CR_OP_MAX, SAME, 65536, 0},
+    {"one", CR_F32, NORMAL, CR_OP_MAX, SAME, UINT64_MAX, 0},
+    {"half in one, of 3", CR_F32, NORMAL, CR_OP_MAX, HALF, 3, 0},
+    {"of 2^0 to 2^20", CR_F32, NORMAL, CR_OP_MAX, POWERS, 1, 0},
+    {"of 1 to 8", CR_F32, NORMAL, CR_OP_MAX, RANDOM, 4, 0},
+    {"of 1 to 64", CR_F32, NORMAL, CR_OP_MAX, RANDOM, 32, 0},
+    {"4096 of 4 KiB", CR_F32, NORMAL, CR_OP_MAX, SAME, 1024, 16 << 20},
+    {"of 1024", CR_F32, NORMAL, CR_OP_ARGMAX, SAME, 1024, 0},
+    {"of 32", CR_F32, NORMAL, CR_OP_ARGMAX, SAME, 32, 0},
+    {"of 1024", CR_F32, NORMAL, CR_OP_COUNT_NONZERO, SAME, 1024, 0},
+    {"of 1024", CR_BF16, NORMAL, CR_OP_MAX, SAME, 1024, 0},
+    {"of 1024", CR_U8, NORMAL, CR_OP_MAX, SAME, 1024, 0},
+    {"of 1024", CR_U8, NORMAL, CR_OP_SUM, SAME, 1024, 0},
+    {"of 32", CR_I32, NORMAL, CR_OP_SUM, SAME, 32, 0},
+    {"of 1024", CR_I32, NORMAL, CR_OP_SUM, SAME, 1024, 0},
+    {"of 1024", CR_I32, NORMAL, CR_OP_VAR, SAME, 1024, 0},
+    {"of 32", CR_I32, NORMAL, CR_OP_VAR, SAME, 32, 0},
+    {"of 1024", CR_I32, NORMAL, CR_OP_BIT_XOR, SAME, 1024, 0},
+    {"of 1024", CR_I64, NORMAL, CR_OP_SUM, SAME, 1024, 0},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
@@ -104,7 +112,8 @@ static struct {
     void *temp;
     size_t temp_bytes;
     cr_dtype dtype;
-    bool bits, filled;
+    contents contents;
+    bool filled;
 } own;
 
 static int told(int failure, const char *what) {
@@ -249,11 +258,21 @@ static int judge_cub(const running *now) {
     return 0;
 }
 
+/* One in four million, so small that no window takes it beside the others. */
+static int put_specks(uint64_t bytes) {
+    const float small = 1e-35f;
+    int f = 0;
+    for (uint64_t at = 123456; at < bytes && f == 0; at += (uint64_t)1 << 24)
+        f = (int)cudaMemcpy(gpu.arena + at, &small, sizeof small, cudaMemcpyHostToDevice);
+    return f;
+}
+
 static int fill(const row *r, uint64_t bytes) {
-    if (own.filled && own.dtype == r->dtype && own.bits == r->bits) return 0;
-    if (bench_gpu_fill(&gpu, r->dtype, r->bits)) return -1;
+    if (own.filled && own.dtype == r->dtype && own.contents == r->contents) return 0;
+    if (bench_gpu_fill(&gpu, r->dtype, r->contents == BITS)) return -1;
+    if (r->contents == SPECKS && told(put_specks(gpu.arena_bytes), "specks")) return -1;
     own.dtype = r->dtype;
-    own.bits = r->bits;
+    own.contents = r->contents;
     own.filled = true;
     return told((int)cudaMemcpy(own.host, gpu.arena, bytes, cudaMemcpyDeviceToHost), "copy");
 }
@@ -300,7 +319,7 @@ static void print(settings *s, const running *now, const bench_race *race, int w
         &s->table,
         BENCH_CELLS(
             CELL_TEXT("name", "segments", -18, r->name), CELL_TEXT("dtype", "type", -5, cr_dtype_name(r->dtype)),
-            CELL_TEXT("data", "data", -6, r->bits ? "bits" : "normal"), CELL_TEXT("op", "op", -6, cr_op_name(r->op)),
+            CELL_TEXT("data", "data", -6, contents_names[r->contents]), CELL_TEXT("op", "op", -6, cr_op_name(r->op)),
             CELL_NOTE("elements", now->n), CELL_FIGURE("segments", "segments", 9, 0, now->count),
             CELL_FIGURE("us", "us", 9, 1, seconds[OURS] * 1e6),
             CELL_FIGURE("gb_per_s", "GB/s", 8, 1, (double)now->bytes / seconds[OURS] / 1e9),
@@ -331,7 +350,7 @@ static int run_row(settings *s, const row *r) {
     cr_finish_opts finish = {0};
     now.moved = most + now.count * (sizeof *own.offsets + cr_dtype_size(cr_axis_dtype(r->op, r->dtype, &finish)));
     if (reserve(&now) || fill(r, s->bytes)) return -1;
-    const bool peer = bench_cub_lacks() == NULL && r->dtype == CR_F32 && r->op == CR_OP_SUM && !r->bits;
+    const bool peer = bench_cub_lacks() == NULL && r->dtype == CR_F32 && r->op == CR_OP_SUM && r->contents == NORMAL;
     const int wrong = judge(&now), cub_wrong = wrong == 0 && peer ? judge_cub(&now) : 0;
     bench_race race = {.count = CONTESTANTS, .rounds = s->rounds, .warm = 1, .measure = measure, .context = &now};
     bool good = wrong >= 0 && cub_wrong >= 0 && !bench_prepare(&gpu, &now.array, &now.whole) &&

@@ -56,12 +56,13 @@ struct cr_segments_chunk {
 
 CR_DEVICE uint64_t cr_from_lane(uint64_t x, uint32_t lane) { return __shfl_sync(CR_EVERYONE, x, lane); }
 
-/* Each half of the warp looks for one of both cuts. It begins where it would be if all segments were alike. */
-template <int SIZE> CR_DEVICE cr_segments_chunk cr_segments_cut(const cr_segments_args &args, uint32_t chunk) {
+/* Each half of the warp looks for one of both cuts. It begins where it would be if all segments were alike. parts: of which each chunk has as
+ * many, whose numbers `chunk` counts. */
+template <int SIZE> CR_DEVICE cr_segments_chunk cr_segments_cut(const cr_segments_args &args, uint32_t chunk, uint32_t parts = 1) {
     constexpr uint32_t HALF = CR_WARP / 2, TOGETHER = 64 / SIZE; /* elements that a cut does not part */
     const uint32_t lane = threadIdx.x % CR_WARP, own = lane % HALF, cut = chunk + lane / HALF;
-    const uint64_t place = cut * args.per_chunk;
-    const bool all = cut >= args.chunks;
+    const uint64_t place = cut * (args.per_chunk / parts);
+    const bool all = cut >= args.chunks * parts;
     uint64_t low = all ? args.count : 0, high = cut == 0 ? 0 : args.count, step = 1;
     uint64_t from = (uint64_t)((double)place / (double)args.path * (double)args.count);
     from = from > low + HALF / 2 ? min(from - HALF / 2, high) : low;

@@ -20,9 +20,25 @@
 #define CR_SEGMENTS_OWNERS CR_AXIS_STATES
 #endif
 
+/* What a part of a chunk costs that the slow kernel takes. */
+#if !defined(CR_SEGMENTS_SLOW_PART)
+#define CR_SEGMENTS_SLOW_PART 8192
+#endif
+
 /* A chunk costs so much at most. Warps take chunks as they come, so that the GPU reads a long array one stretch at a time. Where segments
- * have LONG_BYTES on average, longer chunks part fewer of them. */
-enum { CHUNK_BYTES = 1 << 17, LONG_CHUNK_BYTES = 1 << 18, LONG_BYTES = 1 << 16 };
+ * have LONG_BYTES on average, longer chunks part fewer of them. Sums of f32 and f64 wait for memory more than for each other: the fewer cuts,
+ * which take microseconds, the better. */
+enum {
+    CHUNK_BYTES = 1 << 17,
+    LONG_CHUNK_BYTES = 1 << 18,
+    WIDE_CHUNK_BYTES = 1 << 20,
+    LONG_BYTES = 1 << 16,
+    SLOW_PARTS = 128
+};
+
+/* How chunks are laid out: wide, of f32 and f64 by pieces.cuh; for teams, of whose kernels more blocks are on a multiprocessor, and which
+ * need no states. */
+typedef enum chunk_layout { LAYOUT_PIECES, LAYOUT_WIDE, LAYOUT_TEAMS, LAYOUTS } chunk_layout;
 
 /* What rows of offsets.def are named for; narrow: by float32 (thread/narrow.cuh). */
 enum kind {
@@ -93,8 +109,8 @@ static void tell_type(cr_segments_args *args, cr_dtype dtype) {
         args->flip = args->size == 1 ? 0x80808080 : args->size == 2 ? 0x80008000 : 0x80000000;
 }
 
-/* teams: for their kernels, of whose blocks more are on a multiprocessor, and which need no states. */
-static void lay_out(cr_segments_args *args, const cr_gpu_segments *s, uint32_t multiprocessors, bool teams) {
+static void lay_out(cr_segments_args *args, const cr_gpu_segments *s, uint32_t multiprocessors, chunk_layout layout) {
+    const bool teams = layout == LAYOUT_TEAMS;
     const uint64_t size = cr_dtype_size(s->axis.dtype), on_each = teams ? CR_SEGMENTS_TEAM_BLOCKS : CR_SEGMENTS_BLOCKS;
     if (multiprocessors == 0) multiprocessors = 1;
     memset(args, 0, sizeof *args);
@@ -110,10 +126,14 @@ static void lay_out(cr_segments_args *args, const cr_gpu_segments *s, uint32_t m
     args->ddof = s->axis.finish.ddof;
     args->path = args->n * size + args->count * CR_SEGMENTS_END;
     const uint64_t warps = (uint64_t)multiprocessors * on_each * CR_SEGMENTS_WARPS;
-    const uint64_t most = args->n * size / (args->count + 1) >= LONG_BYTES ? LONG_CHUNK_BYTES : CHUNK_BYTES;
+    const bool is_long = args->n * size / (args->count + 1) >= LONG_BYTES;
+    const uint64_t most = layout == LAYOUT_WIDE ? WIDE_CHUNK_BYTES : is_long ? LONG_CHUNK_BYTES : CHUNK_BYTES;
     uint64_t each = divide_up(args->path, warps * divide_up(args->path, warps * most)); /* as many for each warp */
     if (each < CR_SEGMENTS_LEAST) each = CR_SEGMENTS_LEAST;
     if (each < divide_up(args->path, UINT32_MAX / 2)) each = divide_up(args->path, UINT32_MAX / 2);
+    const uint64_t parts = each / CR_SEGMENTS_SLOW_PART;
+    args->slow_parts = teams || parts < 1 ? 1 : parts < SLOW_PARTS ? (uint32_t)parts : SLOW_PARTS;
+    each = divide_up(each, args->slow_parts) * args->slow_parts;
     args->per_chunk = each;
     args->chunks = (uint32_t)divide_up(args->path, each);
     uint64_t whole = each < CR_SEGMENTS_WHOLE ? each : CR_SEGMENTS_WHOLE;
@@ -123,16 +143,16 @@ static void lay_out(cr_segments_args *args, const cr_gpu_segments *s, uint32_t m
     args->owners = (uint32_t)divide_up(args->path, args->per_owner);
     const uint64_t blocks = divide_up(args->chunks, CR_SEGMENTS_WARPS), resident = (uint64_t)multiprocessors * on_each,
                    slow = (uint64_t)multiprocessors * (teams ? CR_SEGMENTS_JOIN_BLOCKS : CR_SEGMENTS_SLOW_BLOCKS),
-                   works = divide_up(args->chunks, teams ? 4 : 8);
+                   works = divide_up((uint64_t)args->chunks * args->slow_parts, teams ? 4 : 8);
     args->blocks = (uint32_t)(blocks < resident ? blocks : resident);
     args->slow_blocks = (uint32_t)(works < slow ? works : slow);
 }
 
 uint64_t cr_segments_scratch(const cr_gpu_segments *segments, uint32_t multiprocessors) {
     uint64_t most = 0;
-    for (int teams = 0; teams < 2; teams++) {
+    for (int k = 0; k < LAYOUTS; k++) {
         cr_segments_args args;
-        lay_out(&args, segments, multiprocessors, teams != 0);
+        lay_out(&args, segments, multiprocessors, (chunk_layout)k);
         const uint64_t list = ((uint64_t)args.chunks + 1) / 2 * 2 * sizeof(uint32_t),
                        parts = 2 * (uint64_t)args.chunks * sizeof(cr_segments_part);
         if (list + parts > most) most = list + parts;
@@ -156,6 +176,7 @@ static int launch_quarters(const cr_segments_args *args, void *stream) {
     cr_segments_args own = *args;
     own.kind = CR_SEGMENTS_QUARTERS;
     own.parted = true;
+    own.slow_parts = 1;
     const int failure = cr_segments_launch_teams(&own, stream);
     own.kind = args->kind;
     return failure != 0 ? failure : cr_segments_launch_slow(&own, stream);
@@ -187,11 +208,12 @@ static int enqueue_floats(const cr_gpu_segments *segments, uint32_t multiprocess
     const cr_gpu_axis *axis = &segments->axis;
     cr_segments_args args;
     uint32_t families = 0;
-    lay_out(&args, segments, multiprocessors, false);
-    args.scratch = scratch;
-    args.wrong = wrong;
     for (uint32_t k = 0; k < axis->op_count; k++)
         if (cr_op_closing(axis->ops[k]) == CR_CLOSING_SUMS) families |= cr_op_needs(axis->ops[k], axis->dtype);
+    const bool wide = axis->dtype == CR_F32 || (axis->dtype == CR_F64 && (families & CR_FAM_SUMSQ) == 0);
+    lay_out(&args, segments, multiprocessors, wide ? LAYOUT_WIDE : LAYOUT_PIECES);
+    args.scratch = scratch;
+    args.wrong = wrong;
     int failure = 0;
     if (cr_axis_is_variance(axis)) {
         failure = enqueue(&args, axis, moments, CR_FAM_SUM | CR_FAM_SUMSQ, out, stream);
@@ -258,7 +280,7 @@ int cr_segments_enqueue(const cr_gpu_segments *segments, uint32_t multiprocessor
     const bool floats = is_float(axis->dtype);
     cr_segments_args args;
     int failure = floats ? enqueue_floats(segments, multiprocessors, out, scratch, wrong, stream) : 0;
-    lay_out(&args, segments, multiprocessors, true);
+    lay_out(&args, segments, multiprocessors, LAYOUT_TEAMS);
     args.scratch = scratch;
     args.wrong = wrong;
     for (int kind = floats ? CR_SEGMENTS_COUNTS : CR_SEGMENTS_INTEGERS; kind <= CR_SEGMENTS_EXTREMA && failure == 0;

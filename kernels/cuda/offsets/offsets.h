@@ -78,11 +78,12 @@ typedef struct cr_segments_args {
     uint64_t whole, per_owner; /* a cut parts only segments of more elements; a parted one costs more than per_owner */
     uint32_t owners;           /* states that parted segments may have */
     uint32_t chunks, blocks, slow_blocks;
-    uint32_t odd;                       /* elements lie at any address */
-    uint32_t narrow;                    /* offsets have 4 bytes */
-    uint32_t is_signed;                 /* offsets may be negative, which is wrong */
-    uint32_t dtype, kind, all;          /* all: the slow kernel takes every chunk, not those of the list */
-    uint32_t parted;                    /* of segments that cuts part it takes those whose parts are hard, not all */
+    uint32_t slow_parts;       /* of a chunk, which the slow kernel takes one by one; per_chunk is a multiple of them */
+    uint32_t odd;              /* elements lie at any address */
+    uint32_t narrow;           /* offsets have 4 bytes */
+    uint32_t is_signed;        /* offsets may be negative, which is wrong */
+    uint32_t dtype, kind, all; /* all: the slow kernel takes every chunk, not those of the list */
+    uint32_t parted;           /* of segments that cuts part it takes those whose parts are hard, not all */
     uint32_t absolute, skip, out_count; /* absolute: of magnitudes */
     uint32_t size, elements, wants;     /* of teams: bytes of an element; bits, as above */
     uint32_t spread,

@@ -1,8 +1,9 @@
 /* slow: the chunks of the list, or all, by the bins of float64 (fold/bins.cuh), whose time hardly depends on the data: of any type of
- * floats, since each is one of float64's numbers. A warp folds the segments of a chunk one after the other, for a variance twice.
+ * floats, since each is one of float64's numbers. A warp folds the segments of a part of a chunk one after the other, for a variance twice:
+ * were the part all of the chunk, one element that no window takes would take a millisecond.
  *
  * The last block leaves the list empty, and the states zero where offsets were wrong.
- * Thread: GPU; a chunk is a warp's. Owner: the kernel; `Shared` the block. */
+ * Thread: GPU; a part is a warp's. Owner: the kernel; `Shared` the block. */
 #ifndef CURED_KERNELS_CUDA_OFFSETS_SLOW_CUH
 #define CURED_KERNELS_CUDA_OFFSETS_SLOW_CUH
 
@@ -96,11 +97,12 @@ template <int KIND> struct cr_segments_slow_sum {
     }
 };
 
-/* A warp at a chunk. */
+/* A warp at a part of a chunk. */
 struct cr_segments_slow {
     const cr_segments_args &args;
     cr_segments_slow_shared &shared;
     cr_segments_digits &digits;
+    uint32_t parts; /* of a chunk */
 
     /* Elements [low, high) of a segment of n. alone: it has no others. */
     CR_DEVICE void part(uint64_t segment, uint64_t low, uint64_t high, uint64_t from, uint64_t n, bool alone, bool ended, uint32_t owner) {
@@ -120,8 +122,9 @@ struct cr_segments_slow {
         cr_segments_add_marks(cr_segments_state(args, owner, false), special[0], special[1] != 0, special[2] != 0);
         cr_segments_arrive(args, owner, segment, n, high - low, ended, digits);
     }
+    /* A part of a chunk; args.parted: all of it. */
     template <int SIZE> CR_DEVICE void chunk(uint32_t number) {
-        const cr_segments_chunk c = cr_segments_cut<SIZE>(args, number);
+        const cr_segments_chunk c = cr_segments_cut<SIZE>(args, number, parts);
         if (number == 0 && cr_offset_at(args, 0) > args.n) cr_segments_head(args)->wrong = 1;
         uint64_t low = c.low, from = c.from;
         for (uint64_t i = c.first; i <= c.last; i++) {
@@ -165,17 +168,18 @@ static __global__ void __launch_bounds__(CR_GPU_THREADS, CR_SEGMENTS_SLOW_BLOCKS
     __shared__ uint32_t last;
     cr_after_the_last();
     cr_axis_head *head = cr_segments_head(args);
-    const uint32_t works = args.all ? args.chunks : __ldcg(&head->hard), lane = threadIdx.x % CR_WARP;
+    const uint32_t chunks = args.all ? args.chunks : __ldcg(&head->hard), lane = threadIdx.x % CR_WARP;
+    const uint32_t parts = chunks < gridDim.x * CR_WARPS ? args.slow_parts : 1, works = chunks * parts; /* where every warp has a chunk, parts only cost cuts */
     if (works == 0 && (__ldcg(&head->wrong) | __ldcg(&head->open)) == 0) return; /* for no block is there anything */
     for (uint32_t i = threadIdx.x; i < sizeof shared.bins / 4; i += CR_GPU_THREADS) reinterpret_cast<uint32_t *>(&shared.bins)[i] = 0;
     __syncthreads();
-    cr_segments_slow slow = {args, shared, shared.digits[threadIdx.x / CR_WARP]};
+    cr_segments_slow slow = {args, shared, shared.digits[threadIdx.x / CR_WARP], parts};
     for (;;) { /* as warps come */
         uint32_t work = works;
         if (lane == 0 && works != 0) work = atomicAdd(&head->taken, 1u);
         work = __shfl_sync(CR_EVERYONE, work, 0);
         if (work >= works) break;
-        const uint32_t chunk = args.all ? work : cr_segments_list(args)[work];
+        const uint32_t chunk = args.all ? work : cr_segments_list(args)[work / parts] * parts + work % parts;
         if (args.dtype == CR_F64) slow.chunk<8>(chunk);
         else if (args.dtype == CR_F32) slow.chunk<4>(chunk);
         else slow.chunk<2>(chunk);
