@@ -2,11 +2,11 @@
 
 set(CURED_TESTS_WITHOUT "" CACHE STRING "Labels (a regular expression) of tests that are neither built nor run")
 
-# A test with the label integration or values takes long under a sanitizer, so CI runs it under one of the two. The commit and the
-# test's name say which: the halves 0 and 1 of one commit have every test between them. The label values is for unit tests of many
-# answers, whose threads and memory are those of other tests, which run under both.
-set(CURED_TESTS_HALF "" CACHE STRING "0 or 1: run only this half of the tests with the label integration or values")
-set(CURED_TESTS_HALVES 1 CACHE STRING "What draws the halves")
+# A test with the label integration or values takes long under a sanitizer, so CI runs it under one of the two at most. The commit and the
+# test's name draw which third it is of: one is for TSan, one for ASan, and the last is another commit's. The label values is for unit tests
+# of many answers, whose threads and memory are those of other tests, which run under both.
+set(CURED_TESTS_THIRD "" CACHE STRING "0, 1 or 2: run only this third of the tests with the label integration or values")
+set(CURED_TESTS_THIRDS 1 CACHE STRING "What draws the thirds")
 
 # Whether a test of these labels is wanted.
 function(cured_test_wanted result)
@@ -121,11 +121,11 @@ function(cured_test_properties name environment labels timeout)
   endif()
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" LABELS "${labels}" TIMEOUT ${timeout}
                        SKIP_RETURN_CODE 77)
-  if(NOT CURED_TESTS_HALF STREQUAL "" AND labels MATCHES "(^|;)(integration|values)(;|$)")
-    string(MD5 drawn "${CURED_TESTS_HALVES} ${name}")
-    string(SUBSTRING ${drawn} 0 1 drawn)
-    math(EXPR drawn "0x${drawn} % 2")
-    if(NOT drawn EQUAL CURED_TESTS_HALF)
+  if(NOT CURED_TESTS_THIRD STREQUAL "" AND labels MATCHES "(^|;)(integration|values)(;|$)")
+    string(MD5 drawn "${CURED_TESTS_THIRDS} ${name}")
+    string(SUBSTRING ${drawn} 0 6 drawn)
+    math(EXPR drawn "0x${drawn} % 3")
+    if(NOT drawn EQUAL CURED_TESTS_THIRD)
       set_tests_properties(${name} PROPERTIES DISABLED ON) # ctest says so
     endif()
   endif()
