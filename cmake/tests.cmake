@@ -3,10 +3,10 @@
 set(CURED_TESTS_WITHOUT "" CACHE STRING "Labels (a regular expression) of tests that are neither built nor run")
 
 # A test with the label integration or values takes long under a sanitizer, so CI runs it under one of the two at most. The commit and the
-# test's name draw which third it is of: one is for TSan, one for ASan, and the last is another commit's. The label values is for unit tests
-# of many answers, whose threads and memory are those of other tests, which run under both.
-set(CURED_TESTS_THIRD "" CACHE STRING "0, 1 or 2: run only this third of the tests with the label integration or values")
-set(CURED_TESTS_THIRDS 1 CACHE STRING "What draws the thirds")
+# test's name draw which quarter it is of: one is for TSan, one for ASan, and the others are those of other commits. The label values is
+# for unit tests of many answers, whose threads and memory are those of other tests, which run under both.
+set(CURED_TESTS_QUARTER "" CACHE STRING "0 to 3: run only this quarter of the tests with the label integration or values")
+set(CURED_TESTS_DRAW 1 CACHE STRING "What draws the quarters")
 
 # Whether a test of these labels is wanted.
 function(cured_test_wanted result)
@@ -121,11 +121,11 @@ function(cured_test_properties name environment labels timeout)
   endif()
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" LABELS "${labels}" TIMEOUT ${timeout}
                        SKIP_RETURN_CODE 77)
-  if(NOT CURED_TESTS_THIRD STREQUAL "" AND labels MATCHES "(^|;)(integration|values)(;|$)")
-    string(MD5 drawn "${CURED_TESTS_THIRDS} ${name}")
+  if(NOT CURED_TESTS_QUARTER STREQUAL "" AND labels MATCHES "(^|;)(integration|values)(;|$)")
+    string(MD5 drawn "${CURED_TESTS_DRAW} ${name}")
     string(SUBSTRING ${drawn} 0 6 drawn)
-    math(EXPR drawn "0x${drawn} % 3")
-    if(NOT drawn EQUAL CURED_TESTS_THIRD)
+    math(EXPR drawn "0x${drawn} % 4")
+    if(NOT drawn EQUAL CURED_TESTS_QUARTER)
       set_tests_properties(${name} PROPERTIES DISABLED ON) # ctest says so
     endif()
   endif()

@@ -38,12 +38,12 @@ def load_sanitizer():
 
 
 def drawn(names):
-    """Under a sanitizer, where CURED_TEST_THIRD is set, a third of the files: CURED_TEST_THIRDS, which the commit makes, says which.
+    """Under a sanitizer, where CURED_TEST_QUARTER is set, a quarter of the files: CURED_TEST_DRAW, which the commit makes, says which.
     What is found there lies in C, which several files reach; without a sanitizer all of them run."""
-    if not os.environ.get("CURED_TEST_SANITIZE") or not os.environ.get("CURED_TEST_THIRD"):
+    if not os.environ.get("CURED_TEST_SANITIZE") or not os.environ.get("CURED_TEST_QUARTER"):
         return names
-    chosen = random.Random(int(os.environ.get("CURED_TEST_THIRDS", "1"))).sample(names, (len(names) + 2) // 3)
-    print("python: under a sanitizer, drawn by CURED_TEST_THIRDS: %s" % " ".join(chosen))
+    chosen = random.Random(int(os.environ.get("CURED_TEST_DRAW", "1"))).sample(names, (len(names) + 3) // 4)
+    print("python: under a sanitizer, drawn by CURED_TEST_DRAW: %s" % " ".join(chosen))
     return chosen
 
 
