@@ -33,8 +33,8 @@ typedef enum lengths {
 typedef enum contents {
     NORMAL,
     BITS,
-    SPECKS
-} contents; /* specks: as normal, but a few elements are far below the others */
+    SPECKS, /* as normal, but a few elements are far below the others */
+} contents;
 static const char *const contents_names[] = {"normal", "bits", "specks"};
 
 typedef struct row {

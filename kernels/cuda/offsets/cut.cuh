@@ -56,8 +56,8 @@ struct cr_segments_chunk {
 
 CR_DEVICE uint64_t cr_from_lane(uint64_t x, uint32_t lane) { return __shfl_sync(CR_EVERYONE, x, lane); }
 
-/* Each half of the warp looks for one of both cuts. It begins where it would be if all segments were alike. parts: of which each chunk has as
- * many, whose numbers `chunk` counts. */
+/* Each half of the warp looks for one of both cuts. It begins where it would be if all segments were alike. parts: how many a chunk has;
+ * `chunk` is then the number of a part, among those of all chunks. */
 template <int SIZE> CR_DEVICE cr_segments_chunk cr_segments_cut(const cr_segments_args &args, uint32_t chunk, uint32_t parts = 1) {
     constexpr uint32_t HALF = CR_WARP / 2, TOGETHER = 64 / SIZE; /* elements that a cut does not part */
     const uint32_t lane = threadIdx.x % CR_WARP, own = lane % HALF, cut = chunk + lane / HALF;

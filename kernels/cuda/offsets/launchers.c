@@ -20,14 +20,14 @@
 #define CR_SEGMENTS_OWNERS CR_AXIS_STATES
 #endif
 
-/* What a part of a chunk costs that the slow kernel takes. */
+/* The slow kernel takes a chunk in parts that cost so much, about. Tests have smaller ones. */
 #if !defined(CR_SEGMENTS_SLOW_PART)
 #define CR_SEGMENTS_SLOW_PART 8192
 #endif
 
 /* A chunk costs so much at most. Warps take chunks as they come, so that the GPU reads a long array one stretch at a time. Where segments
- * have LONG_BYTES on average, longer chunks part fewer of them. Sums of f32 and f64 wait for memory more than for each other: the fewer cuts,
- * which take microseconds, the better. */
+ * have LONG_BYTES on average, longer chunks part fewer of them. WIDE chunks are for types whose kernels gain more by fewer cuts, which take
+ * microseconds each, than by that order: measured for f32 and f64. */
 enum {
     CHUNK_BYTES = 1 << 17,
     LONG_CHUNK_BYTES = 1 << 18,
@@ -36,7 +36,7 @@ enum {
     SLOW_PARTS = 128
 };
 
-/* How chunks are laid out: wide, of f32 and f64 by pieces.cuh; for teams, of whose kernels more blocks are on a multiprocessor, and which
+/* How chunks are laid out: for pieces.cuh, of WIDE_CHUNK_BYTES or less; or for teams, whose kernels have more blocks on a multiprocessor and
  * need no states. */
 typedef enum chunk_layout { LAYOUT_PIECES, LAYOUT_WIDE, LAYOUT_TEAMS, LAYOUTS } chunk_layout;
 

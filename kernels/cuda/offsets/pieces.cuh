@@ -117,9 +117,9 @@ template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_sums<D, KI
         }
         return shared.specials[owner] + packed(found);
     }
-    /* Answers `count` ends, and those behind them up to `high`, of a piece whose first element is `low`, by what its lanes have. special: the
-     * piece has some, `found` are this lane's; or what is open may. Few branches are taken otherwise, since in a piece with an end most
-     * of the time is theirs. */
+    /* Answers the ends of a piece of elements from `low` to `high`, of which `count` are ready, by what its lanes have. special: the piece has
+     * NaNs or infinities, of which this lane found `found`, or the open segment may have some. Without them the code branches little: in a
+     * piece with an end most of the time goes into branches. */
     template <bool FEW> CR_DEVICE bool answer_ends(const Running &running, uint32_t count, uint32_t low, uint32_t high, bool special, uint32_t found) {
         long long total[LEVELS], before[LEVELS]; /* before: of the first lane's end; of no matter in the others */
         uint64_t total_specials = 0, before_specials = 0;
@@ -167,7 +167,7 @@ template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_sums<D, KI
                 set(TOLD, is(REACHES));
                 clear(RECORDED | REACHES);
             }
-            if (answers && !this->template answer_simply<FEW>(own, own_value, own_specials) && !answer_quickly<FEW>(own, next - from, own_value, own_specials))
+            if (answers && !this->template answer_simply<FEW>(own, own_value, own_specials) && !answer_quickly<FEW>(own, next - from, own_value))
                 set(HARD, !Sums::answer(args, own, next - from, window, Sums::values_of(own_value), own_specials));
             if (inside) go_on();
             head = (head + count) % CR_WARP;
@@ -188,13 +188,12 @@ template <cr_dtype D, int KIND, class OF> struct cr_pieces : cr_piece_sums<D, KI
         set(HARD, __any_sync(CR_EVERYONE, is(HARD)));
         return !is(HARD);
     }
-    /* By what FEW levels have, if that does for all that is asked. */
-    template <bool FEW> CR_DEVICE bool answer_quickly(uint64_t output, uint64_t n, const long long (&value)[LEVELS], uint64_t specials) const {
-        bool all = FEW && Running::AT_ONCE && specials == 0;
-        if constexpr (FEW && Running::AT_ONCE) {
-            const cr_segment_of of = cr_segment_make(args, n);
-            for (uint32_t k = 0; k < args.out_count && all; k++) all = Sums::answer_quickly(of, args.out[k], output, window, value);
-        }
+    /* All answers, by what FEW levels have, where there are no specials. False: that does not do. */
+    template <bool FEW> CR_DEVICE bool answer_quickly(uint64_t output, uint64_t n, const long long (&value)[LEVELS]) const {
+        if constexpr (!FEW || !Running::AT_ONCE) return false;
+        const cr_segment_of of = cr_segment_make(args, n);
+        bool all = true;
+        for (uint32_t k = 0; k < args.out_count && all; k++) all = Sums::answer_quickly(of, args.out[k], output, window, value);
         return all;
     }
 
