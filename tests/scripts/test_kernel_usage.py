@@ -50,8 +50,11 @@ def lengths_of_lists():
     """How many types each list of product.h has."""
     with open(os.path.join(ROWS, "product.h"), encoding="utf-8") as f:
         text = f.read().replace("\\\n", " ")
-    return {name: body.count("row(") for name, body in
-            re.findall(r"^#define CR_TYPES_(\w+)\(row, unit, kind, \.\.\.\)(.*)$", text, re.M)}
+    found = {}
+    for name, body in re.findall(r"^#define CR_TYPES_(\w+)\(row, unit, kind, \.\.\.\)(.*)$", text, re.M):
+        others = re.findall(r"CR_TYPES_(\w+)\(", body)  # lists that are defined before
+        found[name] = len(re.findall(r"\brow\(", body)) + sum(found[other] for other in others)
+    return found
 
 
 def kernels_of_rows():

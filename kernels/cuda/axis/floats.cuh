@@ -64,17 +64,9 @@ CR_DEVICE void cr_axis_put_sum(const ARGS &args, const cr_axis_out &out, uint64_
     }
 }
 
-template <cr_dtype D> struct cr_axis_floats;
-template <> struct cr_axis_floats<CR_F8_E4M3> { typedef cr_f8_e4m3 E; };
-template <> struct cr_axis_floats<CR_F8_E5M2> { typedef cr_f8_e5m2 E; };
-template <> struct cr_axis_floats<CR_F16> { typedef cr_f16 E; };
-template <> struct cr_axis_floats<CR_BF16> { typedef cr_bf16 E; };
-template <> struct cr_axis_floats<CR_F32> { typedef cr_f32 E; };
-template <> struct cr_axis_floats<CR_F64> { typedef cr_f64 E; };
-
 template <int SIZE, int KIND> static constexpr int cr_axis_float_units() { return SIZE == 4 && KIND == CR_SUM_SQUARE ? 12 : 16; }
 
-template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D), KIND>(), bool RUNS_AHEAD = false, class OF = typename cr_axis_floats<D>::E>
+template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D), KIND>(), bool RUNS_AHEAD = false, class OF = cr_float_of<D>>
 struct cr_axis_float {
     typedef OF E;
     using Window = cr_window<E, KIND>;

@@ -34,7 +34,7 @@ struct cr_strip_shared {
 };
 
 /* A warp's way over its pieces of a block's tiles. */
-template <cr_dtype D, bool SQUARED, class OF = typename cr_axis_floats<D>::E> struct cr_strip {
+template <cr_dtype D, bool SQUARED, class OF = cr_float_of<D>> struct cr_strip {
     typedef OF E;
     typedef cr_strip_sum<E> Sum;
     static_assert(!SQUARED || D == CR_F32, "of these float64 holds a square, and so many anchors take it");
@@ -387,7 +387,7 @@ template <cr_dtype D, bool SQUARED, class E> __global__ void __launch_bounds__(C
     else cr_strip_tiles(args, strip, shared.failed);
 }
 
-template <cr_dtype D, bool SQUARED = false, class E = typename cr_axis_floats<D>::E> int cr_axis_launch_strips(const cr_axis_args *args, void *stream) {
+template <cr_dtype D, bool SQUARED = false, class E = cr_float_of<D>> int cr_axis_launch_strips(const cr_axis_args *args, void *stream) {
     return CR_LAUNCH((cr_axis_strips<D, SQUARED, E>), args->at.blocks, CR_GPU_THREADS, stream, *args);
 }
 

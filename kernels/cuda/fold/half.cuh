@@ -31,6 +31,18 @@ struct cr_bf16_once : cr_bf16 {
     static constexpr int SCALE = 0;
     CR_DEVICE static double scaled(const uint4 &v, int e) { return lane(v, e); }
 };
+/* A type's elements for several families: each is converted once. */
+template <class E> struct cr_once {
+    typedef E type;
+};
+template <> struct cr_once<cr_f16> {
+    typedef cr_f16_once type;
+};
+template <> struct cr_once<cr_bf16> {
+    typedef cr_bf16_once type;
+};
+template <cr_dtype D> using cr_once_of = typename cr_once<cr_float_of<D>>::type;
+
 template <int KIND> struct cr_bins<cr_f16_once, KIND> : cr_bins<cr_f16, KIND> {};
 template <> struct cr_bins<cr_bf16_once, CR_SUM_SQUARE> : cr_bins<cr_bf16, CR_SUM_SQUARE> {};
 

@@ -87,8 +87,16 @@ struct cr_whole_squares : cr_float_sum<E, CR_SUM_SQUARE, U, RESIDENT> {
     }
 };
 
-template <class E> struct cr_square_sum;
-template <> struct cr_square_sum<cr_f16> : cr_whole_squares<cr_f16, cr_f16_once> {};
-template <> struct cr_square_sum<cr_bf16> : cr_whole_squares<cr_bf16, cr_bf16_once> {};
+/* Σx² of a type, by what is for it. */
+template <class E> struct cr_squares {
+    typedef cr_float_sum<E, CR_SUM_SQUARE> type;
+};
+template <> struct cr_squares<cr_f16> {
+    typedef cr_whole_squares<cr_f16, cr_f16_once> type;
+};
+template <> struct cr_squares<cr_bf16> {
+    typedef cr_whole_squares<cr_bf16, cr_bf16_once> type;
+};
+template <cr_dtype D> using cr_squares_of = typename cr_squares<cr_float_of<D>>::type;
 
 #endif

@@ -134,21 +134,22 @@ template <class E> struct cr_burst_float {
     CR_DEVICE static bool within(uint32_t w) { return E::SIZE == 1 ? w == 0 : (w & 0xffffu) <= REACH && w >> 16 <= REACH; }
     CR_DEVICE bool fits() const { return within(worst); }
     CR_DEVICE static bool welcome(const uint4 &v, uint32_t low) {
-        bool all = true;
         if constexpr (E::SIZE == 1) {
             uint32_t special = 0;
             E::glance(special, v, 0);
             return special == 0;
-        }
+        } else {
+            bool all = true;
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
+            for (int i = 0; i < 4; i++) {
 #pragma unroll
-            for (int shift = 0; shift < 32; shift += 16) {
-                const uint32_t half = cr_word(v, i) >> shift & 0x7fffu;
-                all = all && (half == 0 || half - (low & 0xffffu) <= REACH);
+                for (int shift = 0; shift < 32; shift += 16) {
+                    const uint32_t half = cr_word(v, i) >> shift & 0x7fffu;
+                    all = all && (half == 0 || half - (low & 0xffffu) <= REACH);
+                }
             }
+            return all;
         }
-        return all;
     }
     CR_DEVICE void put(const uint4 &v, bool valid) {
         long long sum = 0;

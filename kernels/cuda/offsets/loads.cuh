@@ -16,7 +16,7 @@ enum {
 };
 
 template <cr_dtype D> struct cr_piece_loads {
-    typedef typename cr_axis_floats<D>::E E;
+    typedef cr_float_of<D> E;
     static constexpr int SIZE = E::SIZE, VEC = CR_GPU_VECTOR / SIZE, EACH = CR_PIECE_EACH * VEC, PIECE = EACH * CR_WARP;
     static constexpr uint32_t STAGE = sizeof(uint4[CR_PIECE_VECTORS]);
 

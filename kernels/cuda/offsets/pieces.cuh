@@ -379,7 +379,7 @@ static __global__ void __launch_bounds__(CR_SEGMENTS_WARPS *CR_WARP, CR_SEGMENTS
     cr_copies_wait<0>(); /* of a chunk that was given up */
 }
 
-template <cr_dtype D, int KIND, class E = typename cr_axis_floats<D>::E> int cr_segments_launch(const cr_segments_args *args, void *stream) {
+template <cr_dtype D, int KIND, class E = cr_float_of<D>> int cr_segments_launch(const cr_segments_args *args, void *stream) {
     return CR_LAUNCH((cr_segments_by_pieces<D, KIND, E>), args->blocks, CR_SEGMENTS_WARPS * CR_WARP, stream, *args);
 }
 

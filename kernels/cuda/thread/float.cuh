@@ -219,6 +219,16 @@ struct cr_f8_e5m2 : cr_bytes<cr_f8_e5m2> {
     static constexpr int FIELD = MANTISSA, SCALE = BIAS - 1023, LEVELS = 1, SQUARE_LEVELS = 2, MOST = 0, SQUARE_MOST = 0, SQUARE_LOWEST = 0;
 };
 
+/* A dtype's elements. */
+template <cr_dtype D> struct cr_float_type;
+template <> struct cr_float_type<CR_F8_E4M3> { typedef cr_f8_e4m3 E; };
+template <> struct cr_float_type<CR_F8_E5M2> { typedef cr_f8_e5m2 E; };
+template <> struct cr_float_type<CR_F16> { typedef cr_f16 E; };
+template <> struct cr_float_type<CR_BF16> { typedef cr_bf16 E; };
+template <> struct cr_float_type<CR_F32> { typedef cr_f32 E; };
+template <> struct cr_float_type<CR_F64> { typedef cr_f64 E; };
+template <cr_dtype D> using cr_float_of = typename cr_float_type<D>::E;
+
 /* A term of a pair of T's elements, as a float64; or, where 53 bits do not hold it, as the float64 next to it and what that leaves, which
  * is another: then a vector is one term. GRID: of the window, SUM_GRID: of the limbs. */
 template <class T, int OF> struct cr_term_of {
