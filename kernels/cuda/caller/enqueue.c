@@ -165,9 +165,7 @@ static cr_status put_array(const asked *a, const cr_visit *visit, cr_gpu_state *
     int failure = 0;
     if (a->linear != NULL && fold.n != 0) failure = cr_linear_begin(fold.dtype, fold.families, slot, visit->stream);
     if (failure != 0) return cr_caller_error(failure, "linear", error);
-    /* A graph's nodes cost nobody a launch: there the kernels for the length are better. */
-    if (a->linear == NULL && !visit->captured && fold.n <= CR_FOLD_MAX &&
-        cr_answered_enqueue(a->axis, &args, visit->stream, &failure))
+    if (a->linear == NULL && fold.n <= CR_FOLD_MAX && cr_answered_enqueue(a->axis, &args, visit->stream, &failure))
         return put_status(a, visit, failure, error);
     cr_status status = cr_caller_launch(&args, &fold, visit->stream, error);
     return status == CR_OK ? finish_fold(a, visit, slot, fold.n, error) : status;

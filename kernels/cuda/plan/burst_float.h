@@ -50,6 +50,8 @@ CR_CLOSE int64_t cr_sum_digit(const cr_sum_found *found, uint32_t i) {
 /* Makes a plan of it for a fold whose threads take so many vectors each, and gives that number: 1, or 4 and more; or 0, and leaves it, where
  * the array is too long, or its elements lie at odd addresses. */
 uint32_t cr_fold_plan_burst_float(cr_fold_plan *plan, uint32_t multiprocessors);
+/* The same of a sum whose last block makes the answers (axis/answered.cuh). */
+uint32_t cr_fold_plan_answered(cr_fold_plan *plan, uint32_t multiprocessors);
 
 /* The kernel of it: without a loop for 1 or 4 vectors a thread, with one for others; these load again where an element lies outside the
  * window. ONCE takes any number, and has bins for such elements. */

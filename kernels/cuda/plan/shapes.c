@@ -109,6 +109,10 @@ uint32_t cr_fold_plan_burst_float(cr_fold_plan *plan, uint32_t multiprocessors) 
     return (uint32_t)each;
 }
 
+uint32_t cr_fold_plan_answered(cr_fold_plan *plan, uint32_t multiprocessors) {
+    return cr_fast_on(CR_FAST_GPU_ANSWERED_BURSTS) ? cr_fold_plan_burst_float(plan, multiprocessors) : 0;
+}
+
 cr_burst_float_kernel cr_burst_float_kernel_of(uint32_t each) {
     if (each > CR_BURST_FLOAT_AGAIN || !cr_fast_on(CR_FAST_GPU_AGAIN)) return CR_BURST_FLOAT_ONCE;
     if (!cr_fast_on(CR_FAST_GPU_UNLOOPED)) return CR_BURST_FLOAT_LOOP;

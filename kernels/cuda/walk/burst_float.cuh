@@ -199,13 +199,23 @@ CR_DEVICE bool cr_burst_float_sort(cr_burst_float<E> &sum, typename cr_burst_flo
     return hard;
 }
 
-/* LONG: a block's run is longer than V vectors a thread. ONCE: no element is loaded again. */
-template <class E, int V, bool LONG, bool ONCE>
-__global__ void __launch_bounds__(CR_GPU_THREADS, CR_GPU_BLOCKS_PER_SM) cr_burst_float_sum(const __grid_constant__ cr_burst_args told) {
+/* The end of a block: what it has found is left to whoever reads the slot. By the first lanes, each with its word. */
+template <class E> struct cr_burst_float_left {
+    static constexpr bool WARP = false;  /* the first warp is whole at the end; else the threads with a word */
+    static constexpr bool WAITS = false; /* for all that came before, before an element is read; else that reads along */
+
+    CR_DEVICE void operator()(const cr_fold_args &args, unsigned long long word, bool dirty, int) const {
+        cr_burst_float_tell(args, word, dirty, E::SIZE == 8 ? CR_F64_LIMBS : CR_F32_LIMBS);
+    }
+};
+
+/* The block's elements, and its end. LONG: its run is longer than V vectors a thread. ONCE: no element is loaded again. */
+template <class E, int V, bool LONG, bool ONCE, class END> CR_DEVICE void cr_burst_float_block(const cr_burst_args &told, const END &tell) {
     const cr_fold_args &args = told.fold;
-    constexpr int DIGITS = 3 + cr_burst_float<E>::WIDE, LIMBS = E::SIZE == 8 ? CR_F64_LIMBS : CR_F32_LIMBS;
+    constexpr int DIGITS = 3 + cr_burst_float<E>::WIDE;
     __shared__ cr_burst_float_part<E> part;
     cr_let_the_next_begin();
+    if (END::WAITS) cr_after_the_last();
     const uint4 *body = told.body;
     const uint32_t per = LONG ? told.per : CR_GPU_THREADS * V, first = blockIdx.x * per + threadIdx.x;
     const uint32_t vectors = told.vectors, end = LONG ? min(first - threadIdx.x + per, vectors) : vectors;
@@ -250,20 +260,27 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, CR_GPU_BLOCKS_PER_SM) cr_burst
         if constexpr (ONCE) cr_burst_float_flush<E>(args, bins, special);
         else dirty = cr_burst_float_again<E>(args, first, per / CR_GPU_THREADS, part);
     }
-    if (threadIdx.x >= DIGITS) {
-        if (first == 32) cr_burst_float_describe(args, sum.unit, DIGITS, again);
+    if (threadIdx.x >= (END::WARP ? 32 : DIGITS)) {
+        if (!END::WARP && first == 32) cr_burst_float_describe(args, sum.unit, DIGITS, again);
         return;
     }
     uint32_t all = 0;
+    if (!END::WARP || threadIdx.x < DIGITS) {
 #pragma unroll
-    for (int i = 0; i < CR_GPU_THREADS / 128; i++) {
-        const uint4 row = part[threadIdx.x][i];
-        all += row.x + row.y + row.z + row.w;
+        for (int i = 0; i < CR_GPU_THREADS / 128; i++) {
+            const uint4 row = part[threadIdx.x][i];
+            all += row.x + row.y + row.z + row.w;
+        }
     }
     unsigned long long word = all;
     if (threadIdx.x == DIGITS - 1) word = (unsigned long long)((long long)(int)all + (long long)CR_BURST_FLOAT_BIAS);
-    cr_after_the_last();
-    cr_burst_float_tell(args, word, dirty, LIMBS);
+    if (!END::WAITS) cr_after_the_last();
+    tell(args, word, dirty, sum.unit);
+}
+
+template <class E, int V, bool LONG, bool ONCE>
+__global__ void __launch_bounds__(CR_GPU_THREADS, CR_GPU_BLOCKS_PER_SM) cr_burst_float_sum(const __grid_constant__ cr_burst_args told) {
+    cr_burst_float_block<E, V, LONG, ONCE>(told, cr_burst_float_left<E>{});
 }
 
 template <class E, int V, bool LONG, bool ONCE = false> int cr_burst_float_start(const cr_fold_args &args, void *stream) {
