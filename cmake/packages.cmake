@@ -121,7 +121,7 @@ cured_package(libcured-dev SECTION libdevel SUMMARY "exact reductions of arrays,
 set(scripts ${debian}/python3-cured)
 cured_package(python3-cured SECTION python SUMMARY "exact reductions of arrays from Python"
   TEXT "Reduces NumPy's arrays, tensors, buffers and files, in the process or by the" "daemon cured." ${exact}
-  DEPENDS "python3 (>= 3.11)" RECOMMENDS "python3-numpy, libssl3" SUGGESTS "cured, libcured-cuda0" SCRIPTS ${scripts}/postinst ${scripts}/prerm)
+  DEPENDS "python3 (>= 3.11)" RECOMMENDS "python3-numpy, libssl3" SUGGESTS "cured, cured-client, libcured-cuda0" SCRIPTS ${scripts}/postinst ${scripts}/prerm)
 # Every version may add functions, so programs want the version that they were built with, or a later one.
 file(WRITE ${made}/cuda/shlibs "libcured-cuda ${PROJECT_VERSION_MAJOR} libcured-cuda0 (>= ${CURED_PACKAGE_VERSION})\n")
 file(WRITE ${made}/shlibs "libcured ${PROJECT_VERSION_MAJOR} libcured0 (>= ${CURED_PACKAGE_VERSION})\n")
