@@ -22,8 +22,23 @@
 /* The terms that are sums with a sign, a bit each. */
 enum {
     CR_SIGNED_TERMS = 0
-#define CR_TERM(symbol, closing, int_needs, float_needs, wants) \
+#define CR_TERM(symbol, closing, result, int_needs, float_needs, wants) \
     | ((float_needs)&CR_FAM_SIGNED ? 1 << CR_TERM_##symbol : 0)
+#include "kernels/core/term.def"
+#undef CR_TERM
+};
+
+/* The terms of a closing, a bit each. */
+enum {
+#define CR_TERM(symbol, closing, result, int_needs, float_needs, wants) \
+    | ((int)CR_CLOSING_##closing == (int)CR_CLOSING_COUNTS ? 1 << CR_TERM_##symbol : 0)
+    CR_COUNT_TERMS = 0
+#include "kernels/core/term.def"
+#undef CR_TERM
+#define CR_TERM(symbol, closing, result, int_needs, float_needs, wants) \
+    | ((int)CR_CLOSING_##closing == (int)CR_CLOSING_BITS ? 1 << CR_TERM_##symbol : 0)
+    ,
+    CR_BITS_TERMS = 0
 #include "kernels/core/term.def"
 #undef CR_TERM
 };
@@ -54,7 +69,8 @@ CR_CLOSE uint64_t cr_close_divisor(cr_divisor_kind divisor, uint64_t n, uint64_t
     return n > ddof ? n - ddof : 0;
 }
 
-/* A term of CR_CLOSING_COUNTS, where n elements count, of which nonzero are not zero. nans: counted or not. */
+/* A term of CR_CLOSING_COUNTS, where n elements count, of which nonzero are not zero. nans: counted or not. Selections, because a GPU
+ * jumps more slowly; finish_counts.c asserts that they know every such term. */
 CR_CLOSE uint64_t cr_close_count(cr_term term, uint64_t n, uint64_t nonzero, uint64_t nans, uint64_t infinities) {
     return term == CR_TERM_NANS         ? nans
            : term == CR_TERM_INFINITIES ? infinities
@@ -64,7 +80,7 @@ CR_CLOSE uint64_t cr_close_count(cr_term term, uint64_t n, uint64_t nonzero, uin
                                         : n;
 }
 
-/* A term of CR_CLOSING_BITS. */
+/* A term of CR_CLOSING_BITS; finish_bits.c asserts that these are all. */
 CR_CLOSE uint64_t cr_close_bits(cr_term term, uint64_t all, uint64_t any, uint64_t odd) {
     return term == CR_TERM_BITS_AND ? all : term == CR_TERM_BITS_OR ? any : odd;
 }

@@ -4,6 +4,9 @@
 #include "kernels/core/close.h"
 #include "kernels/core/finish.h"
 
+_Static_assert(CR_BITS_TERMS == (1 << CR_TERM_BITS_AND | 1 << CR_TERM_BITS_OR | 1 << CR_TERM_BITS_XOR),
+               "term.def: cr_close_bits knows all terms of BITS");
+
 void cr_finish_bits(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v) {
     (void)opts;
     cr_dtype dtype = (cr_dtype)p->dtype;

@@ -4,6 +4,10 @@
 #include "kernels/core/close.h"
 #include "kernels/core/finish.h"
 
+_Static_assert(CR_COUNT_TERMS == (1 << CR_TERM_ELEMENTS | 1 << CR_TERM_NONZERO | 1 << CR_TERM_NANS |
+                                  1 << CR_TERM_INFINITIES | 1 << CR_TERM_SOME | 1 << CR_TERM_EVERY),
+               "term.def: cr_close_count knows all terms of COUNTS");
+
 void cr_finish_counts(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v) {
     /* A NaN counts as an element and as non-zero, unless it is skipped; integers have none. */
     bool folded = (p->families & CR_FAM_COUNTS) != 0;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "kernels/core/sum.h"
+#include "kernels/core/close.h"
 
 const cr_op_row cr_op_rows[CR_OP_IDS] = {
 #define CR_OP(symbol, id, name, term, divisor, root, result, empty, ...) \
@@ -19,13 +19,48 @@ const cr_op_row cr_op_rows[CR_OP_IDS] = {
     _Static_assert((id) > CR_OP_NONE && (id) < CR_OP_IDS, "every op has a bit in a set of ops");
 #include "kernels/core/op.def"
 #undef CR_OP
+enum {
+#define CR_OP(symbol, ...) +1
+    OPS = 0
+#include "kernels/core/op.def"
+#undef CR_OP
+};
+#define CR_OP(symbol, id, ...) | (uint64_t)1 << (id)
+_Static_assert(__builtin_popcountll((uint64_t)0
+#include "kernels/core/op.def"
+                                    ) == OPS,
+               "op.def: no id stands twice");
+#undef CR_OP
+
+/* A closing reads the columns that its rows may have. What it does not read must say nothing, or the row would be answered wrongly. */
+enum {
+#define CR_TERM(symbol, closing, result, int_needs, float_needs, wants) \
+    CLOSING_OF_##symbol = CR_CLOSING_##closing, RESULT_OF_##symbol = CR_RESULT_##result,
+#include "kernels/core/term.def"
+#undef CR_TERM
+};
+#define IS(column, symbol, value) ((int)CR_##column##_##symbol == (int)CR_##column##_##value)
+#define IS_SUM(term) ((int)CLOSING_OF_##term == (int)CR_CLOSING_SUMS)
+#define IS_NEVER_NEGATIVE(term) (IS(TERM, term, SPREAD) || (CR_SIGNED_TERMS >> CR_TERM_##term & 1) == 0)
+#define CR_OP(symbol, id, name, term, divisor, root, result, empty, ...)                                            \
+    _Static_assert(                                                                                                 \
+        (IS(DIVISOR, divisor, ONE) && IS(ROOT, root, PLAIN)) || (IS_SUM(term) && !IS(TERM, term, WEIGHTED)),        \
+        "op.def, " name ": only a sum is divided or has its root taken, and an average is divided already");        \
+    _Static_assert(IS(ROOT, root, PLAIN) || IS_NEVER_NEGATIVE(term),                                                \
+                   "op.def, " name ": a root is taken of a term that is never negative");                           \
+    _Static_assert((int)CR_RESULT_##result == (int)RESULT_OF_##term || (IS_SUM(term) && IS(RESULT, result, FLOAT)), \
+                   "op.def, " name ": the result must be that of the term (term.def)");                             \
+    _Static_assert(!IS(RESULT, result, EXACT) || (IS(DIVISOR, divisor, ONE) && IS(ROOT, root, PLAIN)),              \
+                   "op.def, " name ": a quotient or a root is FLOAT, because it is rounded");
+#include "kernels/core/op.def"
+#undef CR_OP
 
 static const struct {
     cr_closing closing;
     uint32_t int_needs, float_needs;
     uint8_t wants;
 } terms[] = {
-#define CR_TERM(symbol, closing, int_needs, float_needs, wants) \
+#define CR_TERM(symbol, closing, result, int_needs, float_needs, wants) \
     [CR_TERM_##symbol] = {CR_CLOSING_##closing, int_needs, float_needs, wants},
 #include "kernels/core/term.def"
 #undef CR_TERM

@@ -43,7 +43,7 @@ typedef enum cr_op {
 
 typedef enum cr_term {
     CR_TERM_NONE,
-#define CR_TERM(symbol, closing, int_needs, float_needs, wants) CR_TERM_##symbol,
+#define CR_TERM(symbol, closing, result, int_needs, float_needs, wants) CR_TERM_##symbol,
 #include "kernels/core/term.def"
 #undef CR_TERM
 } cr_term;
