@@ -488,7 +488,7 @@ PyMethodDef *cr_py_ops_methods(PyMethodDef *more, cr_py_owner owner);
 
 /* signatures.c: puts the function's arguments before its text. op: 0 for reduce, describe and partial. False with an exception. */
 bool cr_py_sign(PyMethodDef *method, cr_py_owner owner, int op);
-/* request.c: whether op's fold may begin with a value (initial=): sum, prod, min, max. */
-bool cr_py_begins_with_a_value(cr_op op);
+/* slices.c: how a first value (initial=) joins op's answer, as _initial.py calls it; NULL: op takes none. */
+const char *cr_py_joining(cr_op op);
 
 #endif

@@ -289,13 +289,6 @@ bool cr_py_request_has_float_prod(const cr_py_request *r) {
 
 bool cr_py_request_is_ordered(const cr_py_request *r) { return (r->partial && !r->options.unplaced) || has_ordered(r); }
 
-bool cr_py_begins_with_a_value(cr_op op) {
-    const cr_term term = cr_op_term(op);
-    const bool folds =
-        term == CR_TERM_VALUE || term == CR_TERM_PRODUCT || term == CR_TERM_LEAST || term == CR_TERM_GREATEST;
-    return folds && cr_op_divisor(op) == CR_DIVISOR_ONE && !cr_op_is_root(op);
-}
-
 /* Why a request has no partial; NULL: it has one. A part under a mask has no position, because elements are left out of it. */
 static const char *no_partial(const cr_py_request *r, bool whole) {
     if (!whole) return "axis: a partial is of a whole array";

@@ -35,7 +35,7 @@ static void add_arguments(text *t, cr_op op) {
     add(t, !digest, ", where=None");
     add(t, true, ", offsets=None");
     add(t, !digest, ", keys=None, groups=None, drop=False");
-    add(t, cr_py_begins_with_a_value(op), ", initial=None");
+    add(t, cr_py_joining(op) != NULL, ", initial=None");
     add(t, !nans && !digest, ", nan='propagate'");
     add(t, term == CR_TERM_PRODUCT, ", overflow='error'");
     add(t, !digest, ", nulls='skip'");

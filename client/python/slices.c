@@ -42,9 +42,48 @@ static bool is_integer(PyObject *initial) {
     return number != NULL;
 }
 
+const char *cr_py_joining(cr_op op) {
+    if (cr_op_divisor(op) != CR_DIVISOR_ONE || cr_op_is_root(op)) return NULL;
+    switch (cr_op_term(op)) {
+        case CR_TERM_VALUE:
+            return "add";
+        case CR_TERM_PRODUCT:
+            return "multiply";
+        case CR_TERM_LEAST:
+            return "least";
+        case CR_TERM_GREATEST:
+            return "greatest";
+        case CR_TERM_NONE:
+        case CR_TERM_MAGNITUDE:
+        case CR_TERM_SQUARE:
+        case CR_TERM_SPREAD:
+        case CR_TERM_INNER:
+        case CR_TERM_APART:
+        case CR_TERM_WEIGHTED:
+        case CR_TERM_LEAST_INDEX:
+        case CR_TERM_GREATEST_INDEX:
+        case CR_TERM_GREATEST_MAGNITUDE:
+        case CR_TERM_RANGE:
+        case CR_TERM_ELEMENTS:
+        case CR_TERM_NONZERO:
+        case CR_TERM_NANS:
+        case CR_TERM_INFINITIES:
+        case CR_TERM_SOME:
+        case CR_TERM_EVERY:
+        case CR_TERM_BITS_AND:
+        case CR_TERM_BITS_OR:
+        case CR_TERM_BITS_XOR:
+        case CR_TERM_DIGEST:
+        case CR_TERM_MIDDLE:
+        case CR_TERM_QUANTILE:
+            break;
+    }
+    return NULL;
+}
+
 bool cr_py_initial_check(const cr_py_request *r) {
     uint8_t element[8];
-    if (!r->single || !cr_py_begins_with_a_value((cr_op)r->ops[0]))
+    if (!r->single || cr_py_joining((cr_op)r->ops[0]) == NULL)
         PyErr_SetString(PyExc_TypeError, "initial: only sum, prod, min and max take it");
     else if (of_integers(r) && r->options.result_dtype != CURED_DTYPE_DEFAULT)
         PyErr_SetString(PyExc_ValueError,
@@ -56,20 +95,12 @@ bool cr_py_initial_check(const cr_py_request *r) {
     return false;
 }
 
-/* How a first value joins an answer of one of the terms that a fold may begin with (request.c). */
-static const char *joining(cr_term term) {
-    return term == CR_TERM_VALUE     ? "add"
-           : term == CR_TERM_PRODUCT ? "multiply"
-           : term == CR_TERM_LEAST   ? "least"
-                                     : "greatest";
-}
-
 /* An integer answer (NULL: there is none) with the first value; takes over `value`. */
 static PyObject *combine(const cr_py_request *r, PyObject *value) {
     const char *kind = r->input.dtype == CURED_BOOL                              ? "b" /* as NumPy's dtype.kind */
                        : cr_dtype_kind((cr_dtype)r->input.dtype) == CR_KIND_SINT ? "i"
                                                                                  : "u";
-    PyObject *all = Py_BuildValue("(sOOsi)", joining(cr_op_term((cr_op)r->ops[0])), value != NULL ? value : Py_None,
+    PyObject *all = Py_BuildValue("(sOOsi)", cr_py_joining((cr_op)r->ops[0]), value != NULL ? value : Py_None,
                                   r->initial, kind, r->options.overflow == CURED_OVERFLOW_WRAP);
     Py_XDECREF(value);
     PyObject *answer = all != NULL ? cr_py_helper("cured._initial", "combine", all) : NULL;

@@ -5,6 +5,7 @@
  * Thread: any. Owner: the caller owns every buffer. */
 #include <string.h>
 
+#include "kernels/core/close.h"
 #include "kernels/core/fast.h"
 #include "kernels/cpu/axis/plan.h"
 
@@ -13,10 +14,7 @@ enum { STRETCH = 2048, GROUP = 64, ROW_BYTES = 4096 }; /* bytes; longer rows go 
 /* The bits that all elements have, that some has, that an odd number has. */
 typedef enum kind { ALL, ANY, ODD, KINDS } kind;
 
-static kind kind_of(cr_op op) {
-    const cr_term term = cr_op_term(op);
-    return term == CR_TERM_BITS_AND ? ALL : term == CR_TERM_BITS_OR ? ANY : ODD;
-}
+static kind kind_of(cr_op op) { return (kind)cr_close_bits(cr_op_term(op), ALL, ANY, ODD); }
 
 /* Bools may be any byte; each that is not 0 is a 1. */
 static uint64_t truth(uint64_t w) {

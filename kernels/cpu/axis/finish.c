@@ -351,7 +351,7 @@ static bool knows_squares(const finish *f) {
 }
 
 static cr_status store_sums(const finish *f, bool *done, cr_error *error) {
-    const int which = f->term == CR_TERM_SQUARE ? CR_AT_SUMSQ : f->term == CR_TERM_MAGNITUDE ? CR_AT_SUMABS : CR_AT_SUM;
+    const int which = f->term == CR_TERM_SPREAD ? CR_AT_SUMSQ : (int)cr_sum_of(cr_op_needs(f->op, f->plan->dtype));
     const bool is_float = cr_dtype_kind(f->plan->dtype) == CR_KIND_FLOAT;
     const bool integers = !is_float && (f->result == CR_I64 || f->result == CR_U64);
     if (f->term == CR_TERM_SPREAD || (f->term == CR_TERM_SQUARE && !integers)) {

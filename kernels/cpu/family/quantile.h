@@ -151,18 +151,31 @@ NEVER void quantile_flush(struct quantile_run *run, const cr_quantile *s, uint64
 
 static void quantile_first_tile(struct quantile_run *run, const cr_quantile *s, const uint8_t *p, size_t n) {
     const bool floats = cr_dtype_kind(s->dtype) == CR_KIND_FLOAT;
-    switch (cr_dtype_size(s->dtype)) {
-        case 1:
+    switch (s->dtype) {
+        case CR_BOOL:
+        case CR_U8:
+        case CR_I8:
+        case CR_F8_E4M3:
+        case CR_F8_E5M2:
             quantile_first_part(run, p, n, 1, false, 0);
             break;
-        case 2:
+        case CR_U16:
+        case CR_I16:
+        case CR_F16:
+        case CR_BF16:
             quantile_first_part(run, p, n, 2, floats, floats ? cr_float_infinity(s->dtype, false) : 0);
             break;
-        case 4:
+        case CR_U32:
+        case CR_I32:
+        case CR_F32:
             quantile_first_part(run, p, n, 4, floats, floats ? cr_float_infinity(s->dtype, false) : 0);
             break;
-        case 8:
+        case CR_U64:
+        case CR_I64:
+        case CR_F64:
             quantile_first_part(run, p, n, 8, floats, floats ? cr_float_infinity(s->dtype, false) : 0);
+            break;
+        case CR_NO_INPUT:
             break;
     }
 }

@@ -1,6 +1,7 @@
 /* fills: what an element becomes that a mask leaves out, so that it changes no answer; and which answers are then of no element.
  *
  * Thread: any; nothing here holds state. */
+#include "kernels/core/close.h"
 #include "kernels/core/round.h"
 #include "kernels/cuda/swaths/swaths.h"
 
@@ -26,8 +27,22 @@ static uint64_t of_extreme(const cr_gpu_keys *k, bool greatest) {
 
 uint64_t cr_fill_of(const cr_gpu_keys *k, cr_op op) {
     const cr_term term = cr_op_term(op);
-    if (term == CR_TERM_LEAST || term == CR_TERM_GREATEST) return of_extreme(k, term == CR_TERM_GREATEST);
-    return term == CR_TERM_BITS_AND ? ~(uint64_t)0 : term == CR_TERM_PRODUCT ? 1 : 0;
+    switch (cr_op_closing(op)) {
+        case CR_CLOSING_SUMS:
+        case CR_CLOSING_COUNTS:
+            break;
+        case CR_CLOSING_BITS:
+            return cr_close_bits(term, ~(uint64_t)0, 0, 0);
+        case CR_CLOSING_PRODUCT:
+            return 1;
+        case CR_CLOSING_EXTREMA: /* 0 is the least magnitude; cells have the other terms */
+            if (term == CR_TERM_LEAST || term == CR_TERM_GREATEST) return of_extreme(k, term == CR_TERM_GREATEST);
+            break;
+        case CR_CLOSING_DIGEST: /* swaths have neither */
+        case CR_CLOSING_ORDER:
+            break;
+    }
+    return 0;
 }
 
 uint64_t cr_fill_ask(const cr_gpu_keys *k, uint32_t i, uint64_t done, void *const *out, cr_gpu_axis *axis, cr_op *ops,
