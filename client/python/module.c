@@ -173,7 +173,7 @@ static PyObject *is_ordered(PyObject *module, PyObject *args) {
 
 /* What Arrow calls the types whose elements lie as cured's do: for _adapt.py. */
 static const char arrow_types[] =
-#define CR_DTYPE(symbol, id, name, size, kind, numpy, code, dlpack, arrow) " " arrow
+#define CR_DTYPE(symbol, id, name, size, kind, numpy, code, dlpack, arrow, ...) " " arrow
 #include "kernels/core/dtype.def"
 #undef CR_DTYPE
     ;

@@ -8,21 +8,23 @@
 #include "client/cli/npy.h"
 #include "client/weights/json.h"
 #include "client/weights/table.h"
+#include "kernels/core/dtype.h"
 
 typedef unsigned long long ull;
 
-/* What an element takes, and what cured calls it; NULL: it does not reduce such. */
-static const struct type {
-    const char *name, *own;
+/* What an element takes of the types that cured does not reduce; dtype.def has the others. */
+static const struct {
+    const char *name;
     unsigned bits;
-} types[] = {
-    {"BOOL", "bool", 8},      {"U8", "u8", 8},           {"I8", "i8", 8},           {"U16", "u16", 16},
-    {"I16", "i16", 16},       {"U32", "u32", 32},        {"I32", "i32", 32},        {"U64", "u64", 64},
-    {"I64", "i64", 64},       {"F16", "f16", 16},        {"BF16", "bf16", 16},      {"F32", "f32", 32},
-    {"F64", "f64", 64},       {"F8_E4M3", "f8_e4m3", 8}, {"F8_E5M2", "f8_e5m2", 8}, {"F8_E4M3FNUZ", NULL, 8},
-    {"F8_E5M2FNUZ", NULL, 8}, {"F8_E8M0", NULL, 8},      {"F6_E2M3", NULL, 6},      {"F6_E3M2", NULL, 6},
-    {"F4", NULL, 4},          {"C64", NULL, 64},         {"C128", NULL, 128},
-};
+} others[] = {{"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"F8_E8M0", 8}, {"F6_E2M3", 6},
+              {"F6_E3M2", 6},     {"F4", 4},          {"C64", 64},    {"C128", 128}};
+
+/* Bits of an element; 0: no type is called so. */
+static unsigned bits_of(const char *name, cr_dtype own) {
+    for (size_t i = 0; own == CR_DTYPE_NONE && i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(others[i].name, name) == 0) return others[i].bits;
+    return 8 * (unsigned)cr_dtype_size(own);
+}
 
 struct entry {
     char type[WEIGHTS_TYPE_BYTES];
@@ -102,10 +104,9 @@ static cured_status read_entry(weights *w, const weights_tensor *t, weights_json
 static cured_status take_entry(weights *w, weights_tensor *t, const struct entry *e, uint64_t begin,
                                cured_error *error) {
     const uint64_t data = w->files[t->file].size - begin;
-    const struct type *type = NULL;
+    const cr_dtype own = cr_dtype_of_safetensors(e->type);
+    const unsigned bits = bits_of(e->type, own);
     uint64_t count;
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (strcmp(types[i].name, e->type) == 0) type = &types[i];
     if (e->offsets[0] > e->offsets[1])
         return weights_refuse(w, t, error, "data_offsets: it ends at %llu, before it begins at %llu",
                               (ull)e->offsets[1], (ull)e->offsets[0]);
@@ -114,17 +115,17 @@ static cured_status take_entry(weights *w, weights_tensor *t, const struct entry
                               (ull)e->offsets[1], (ull)data);
     t->offset = begin + e->offsets[0];
     t->bytes = e->offsets[1] - e->offsets[0];
-    weights_set_type(t, type != NULL ? type->own : NULL, e->type);
+    weights_set_type(t, own != CR_DTYPE_NONE ? cr_dtype_name(own) : NULL, e->type);
     if (!weights_product(e->dims, e->shape, &count))
         return weights_refuse(w, t, error, "shape: it has more than 2^63 - 1 elements");
-    if (type != NULL) {
-        if (count > UINT64_MAX / type->bits)
+    if (bits != 0) {
+        if (count > UINT64_MAX / bits)
             return weights_refuse(w, t, error, "shape: its %llu elements take more than 2^64 bits", (ull)count);
-        if (count * type->bits % 8 != 0)
+        if (count * bits % 8 != 0)
             return weights_refuse(w, t, error, "shape: %llu elements of %s are no whole bytes", (ull)count, e->type);
-        if (count * type->bits / 8 != t->bytes)
+        if (count * bits / 8 != t->bytes)
             return weights_refuse(w, t, error, "data_offsets: they hold %llu bytes, dtype and shape want %llu",
-                                  (ull)t->bytes, (ull)(count * type->bits / 8));
+                                  (ull)t->bytes, (ull)(count * bits / 8));
     }
     return weights_set_shape(t, e->dims, e->shape, error);
 }

@@ -10,17 +10,17 @@
 #include "kernels/core/float.h"
 
 static const struct {
-    const char *name, *numpy, *code;
+    const char *name, *numpy, *code, *safetensors;
     uint8_t size, kind, dlpack;
 } rows[] = {
-#define CR_DTYPE(symbol, id, name, size, kind, numpy, code, dlpack, arrow) \
-    [id] = {name, numpy, code, size, CR_KIND_##kind, dlpack},
+#define CR_DTYPE(symbol, id, name, size, kind, numpy, code, dlpack, arrow, safetensors) \
+    [id] = {name, numpy, code, safetensors, size, CR_KIND_##kind, dlpack},
 #include "kernels/core/dtype.def"
 #undef CR_DTYPE
-    [CR_DTYPE_NONE] = {"none", NULL, "", 0, CR_KIND_NONE, UINT8_MAX},
-    [CR_I128] = {"i128", "int128", "", 16, CR_KIND_SINT, UINT8_MAX},
-    [CR_BIGINT] = {"int", NULL, "", 0, CR_KIND_SINT, UINT8_MAX},
-    [CR_DIGEST] = {"digest", NULL, "", CR_DIGEST_BYTES, CR_KIND_NONE, UINT8_MAX},
+    [CR_DTYPE_NONE] = {"none", NULL, "", "", 0, CR_KIND_NONE, UINT8_MAX},
+    [CR_I128] = {"i128", "int128", "", "", 16, CR_KIND_SINT, UINT8_MAX},
+    [CR_BIGINT] = {"int", NULL, "", "", 0, CR_KIND_SINT, UINT8_MAX},
+    [CR_DIGEST] = {"digest", NULL, "", "", CR_DIGEST_BYTES, CR_KIND_NONE, UINT8_MAX},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
@@ -63,6 +63,12 @@ cr_dtype cr_dtype_of_dlpack(unsigned code, unsigned bits) {
 cr_dtype cr_dtype_of_code(const char *code) {
     for (unsigned i = 1; i <= CR_DTYPE_INPUTS && code[0] != '\0'; i++)
         if (strcmp(code, rows[i].code) == 0) return (cr_dtype)i;
+    return CR_DTYPE_NONE;
+}
+
+cr_dtype cr_dtype_of_safetensors(const char *name) {
+    for (unsigned i = 1; i <= CR_DTYPE_INPUTS; i++)
+        if (cr_dtype_is_input((cr_dtype)i) && strcmp(name, rows[i].safetensors) == 0) return (cr_dtype)i;
     return CR_DTYPE_NONE;
 }
 

@@ -60,6 +60,8 @@ uint64_t cr_dtype_one(cr_dtype dtype);
 cr_dtype cr_dtype_magnitude(cr_dtype dtype);
 /* The type of DLPack's code and bits of an element, one lane wide; CR_DTYPE_NONE: none of ours. */
 cr_dtype cr_dtype_of_dlpack(unsigned code, unsigned bits);
+/* The type that files of safetensors call so; CR_DTYPE_NONE: none of ours. */
+cr_dtype cr_dtype_of_safetensors(const char *name);
 /* NumPy's code of an element without its order, "f4", and its name, "float32"; NULL: NumPy has none. And the type of such a code;
  * CR_DTYPE_NONE: none of ours. */
 const char *cr_dtype_code(cr_dtype dtype);

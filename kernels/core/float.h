@@ -4,6 +4,7 @@
  *   CR_T_TOP      the highest exponent field
  *   CR_T_ONE_NAN  1: there are no infinities, and one NaN of each sign
  *   CR_T_BIAS     of the exponent field
+ *   CR_INFINITY_OF(T)   the bits beyond which there are only NaNs: those of +inf, or where T has none, of its largest number
  *   CR_T_LEAST    log2 of the least value above 0
  *   CR_T_GRID     log2 of the unit of exact sums; CR_T_SPAN: bits from there to beyond the largest value
  *   CR_T_LIMBS    32-bit digits that hold the sum of 2^63 of the largest values
@@ -14,8 +15,13 @@
 #ifndef CURED_KERNELS_CORE_FLOAT_H
 #define CURED_KERNELS_CORE_FLOAT_H
 
+#include <stdint.h>
+
 /* 32-bit digits that hold the sum of 2^63 powers of elements that span so many bits. */
 #define CR_POWER_LIMBS(span, power) (((power) * (span) + 63 + 31) / 32)
+
+#define CR_INFINITY_OF(T) \
+    (((int64_t)CR_##T##_TOP << CR_##T##_MANTISSA) + CR_##T##_ONE_NAN * (((int64_t)1 << CR_##T##_MANTISSA) - 2))
 
 enum { CR_NANS_IEEE, CR_NANS_ONE };
 

@@ -56,23 +56,23 @@ COUNT_LINES(count_lines_32, 32, x == 0, x, false)
 COUNT_LINES(count_lines_64, 64, x == 0, x, false)
 COUNT_LINES(count_lines_f8, 8, (x & 0x7f) == 0, (vs8)(x & 0x7f) > (int8_t)infinity, true)
 COUNT_LINES(count_lines_f16, 16, (x & 0x7fff) == 0, (vs16)(x & 0x7fff) > (int16_t)infinity, true)
-COUNT_LINES(count_lines_f32, 32, (x & 0x7fffffff) == 0, (vs32)(x & 0x7fffffff) > 0x7f800000, true)
-COUNT_LINES(count_lines_f64, 64, (x & INT64_MAX) == 0, (vs64)(x &INT64_MAX) > 0x7ff0000000000000, true)
+COUNT_LINES(count_lines_f32, 32, (x & 0x7fffffff) == 0, (vs32)(x & 0x7fffffff) > (int32_t)CR_INFINITY_OF(F32), true)
+COUNT_LINES(count_lines_f64, 64, (x & INT64_MAX) == 0, (vs64)(x &INT64_MAX) > CR_INFINITY_OF(F64), true)
 #undef COUNT_LINES
 
 static void count_lines(const cr_axis_plan *plan, cr_strip *strip, const struct part *part) {
     switch (cr_dtype_format(plan->dtype)) {
         case CR_FORMAT_F8_E4M3:
-            count_lines_f8(plan, strip, part, 0x7e);
+            count_lines_f8(plan, strip, part, CR_INFINITY_OF(F8_E4M3));
             break;
         case CR_FORMAT_F8_E5M2:
-            count_lines_f8(plan, strip, part, 0x7c);
+            count_lines_f8(plan, strip, part, CR_INFINITY_OF(F8_E5M2));
             break;
         case CR_FORMAT_F16:
-            count_lines_f16(plan, strip, part, 0x7c00);
+            count_lines_f16(plan, strip, part, CR_INFINITY_OF(F16));
             break;
         case CR_FORMAT_BF16:
-            count_lines_f16(plan, strip, part, 0x7f80);
+            count_lines_f16(plan, strip, part, CR_INFINITY_OF(BF16));
             break;
         case CR_FORMAT_F32:
             count_lines_f32(plan, strip, part, 0);

@@ -36,7 +36,7 @@ ALWAYS bool square_fits(const cr_axis_plan *plan, const struct look *look, int b
 static bool square_unit(const struct look *look, int *unit) {
     uint32_t most = 0;
     for (size_t i = 0; i < VB / 4; i++) {
-        if (look->most[i] < 0x7f800000 && look->most[i] > most) most = look->most[i];
+        if (look->most[i] < CR_INFINITY_OF(F32) && look->most[i] > most) most = look->most[i];
     }
     enum { ROOM = 3 };
     *unit = 2 * ((int)(most >> 23) + 1 - SQUARE_BIAS) + ROOM - 51;
@@ -95,7 +95,7 @@ ALWAYS void square_vector(const cr_axis_plan *plan, uint64_t *digit, const struc
 ALWAYS void square_put(const cr_axis_plan *plan, cr_strip *strip, unsigned column, uint32_t x) {
     uint32_t magnitude = x & INT32_MAX, field = magnitude >> 23;
     if (field == 0xff) {
-        cr_strip_add_special(plan, strip, 2, column, magnitude > 0x7f800000, false);
+        cr_strip_add_special(plan, strip, 2, column, magnitude > CR_INFINITY_OF(F32), false);
         return;
     }
     uint64_t mantissa = (magnitude & 0x7fffff) | (uint64_t)(field != 0) << 23, square = mantissa * mantissa;

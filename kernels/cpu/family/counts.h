@@ -89,13 +89,13 @@ NEVER struct counts count_f16(const uint8_t *p, size_t bytes, struct ahead ahead
 
 NEVER struct counts count_f32(const uint8_t *p, size_t bytes, struct ahead ahead) {
     struct counts c = {0, 0};
-    COUNT_LOOP(vu32, 1 << 24, (x & 0x7fffffff) == 0, (vs32)(x & 0x7fffffff) > 0x7f800000, true)
+    COUNT_LOOP(vu32, 1 << 24, (x & 0x7fffffff) == 0, (vs32)(x & 0x7fffffff) > (int32_t)CR_INFINITY_OF(F32), true)
     return c;
 }
 
 NEVER struct counts count_f64(const uint8_t *p, size_t bytes, struct ahead ahead) {
     struct counts c = {0, 0};
-    COUNT_LOOP(vu64, 1 << 24, (x & INT64_MAX) == 0, (vs64)(x & INT64_MAX) > 0x7ff0000000000000, true)
+    COUNT_LOOP(vu64, 1 << 24, (x & INT64_MAX) == 0, (vs64)(x & INT64_MAX) > CR_INFINITY_OF(F64), true)
     return c;
 }
 
@@ -105,16 +105,16 @@ static void fold_counts(cr_partial *part, const uint8_t *p, size_t n, struct ahe
     struct counts c;
     switch (cr_dtype_format(dtype)) {
         case CR_FORMAT_F8_E4M3:
-            c = count_f8(p, bytes, ahead, 0x7e);
+            c = count_f8(p, bytes, ahead, CR_INFINITY_OF(F8_E4M3));
             break;
         case CR_FORMAT_F8_E5M2:
-            c = count_f8(p, bytes, ahead, 0x7c);
+            c = count_f8(p, bytes, ahead, CR_INFINITY_OF(F8_E5M2));
             break;
         case CR_FORMAT_F16:
-            c = count_f16(p, bytes, ahead, 0x7c00);
+            c = count_f16(p, bytes, ahead, CR_INFINITY_OF(F16));
             break;
         case CR_FORMAT_BF16:
-            c = count_f16(p, bytes, ahead, 0x7f80);
+            c = count_f16(p, bytes, ahead, CR_INFINITY_OF(BF16));
             break;
         case CR_FORMAT_F32:
             c = count_f32(p, bytes, ahead);

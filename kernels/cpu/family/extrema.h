@@ -54,22 +54,22 @@ static void extrema_begin(struct extremum_run *run, const cr_partial *part) {
 
 /* How keys are formed, as compile-time constants of each instance. Of floats: the largest magnitude that is no NaN, most often that
  * of an infinity. */
-#define EXTREMA_CASES(CASE)                 \
-    CASE(CR_BOOL, 8, KEY_BOOL, 0)           \
-    CASE(CR_U8, 8, KEY_UNSIGNED, 0)         \
-    CASE(CR_I8, 8, KEY_SIGNED, 0)           \
-    CASE(CR_U16, 16, KEY_UNSIGNED, 0)       \
-    CASE(CR_I16, 16, KEY_SIGNED, 0)         \
-    CASE(CR_U32, 32, KEY_UNSIGNED, 0)       \
-    CASE(CR_I32, 32, KEY_SIGNED, 0)         \
-    CASE(CR_U64, 64, KEY_UNSIGNED, 0)       \
-    CASE(CR_I64, 64, KEY_SIGNED, 0)         \
-    CASE(CR_F8_E4M3, 8, KEY_FLOAT, 0x7e)    \
-    CASE(CR_F8_E5M2, 8, KEY_FLOAT, 0x7c)    \
-    CASE(CR_F16, 16, KEY_FLOAT, 0x7c00)     \
-    CASE(CR_BF16, 16, KEY_FLOAT, 0x7f80)    \
-    CASE(CR_F32, 32, KEY_FLOAT, 0x7f800000) \
-    CASE(CR_F64, 64, KEY_FLOAT, 0x7ff0000000000000)
+#define EXTREMA_CASES(CASE)                                 \
+    CASE(CR_BOOL, 8, KEY_BOOL, 0)                           \
+    CASE(CR_U8, 8, KEY_UNSIGNED, 0)                         \
+    CASE(CR_I8, 8, KEY_SIGNED, 0)                           \
+    CASE(CR_U16, 16, KEY_UNSIGNED, 0)                       \
+    CASE(CR_I16, 16, KEY_SIGNED, 0)                         \
+    CASE(CR_U32, 32, KEY_UNSIGNED, 0)                       \
+    CASE(CR_I32, 32, KEY_SIGNED, 0)                         \
+    CASE(CR_U64, 64, KEY_UNSIGNED, 0)                       \
+    CASE(CR_I64, 64, KEY_SIGNED, 0)                         \
+    CASE(CR_F8_E4M3, 8, KEY_FLOAT, CR_INFINITY_OF(F8_E4M3)) \
+    CASE(CR_F8_E5M2, 8, KEY_FLOAT, CR_INFINITY_OF(F8_E5M2)) \
+    CASE(CR_F16, 16, KEY_FLOAT, CR_INFINITY_OF(F16))        \
+    CASE(CR_BF16, 16, KEY_FLOAT, CR_INFINITY_OF(BF16))      \
+    CASE(CR_F32, 32, KEY_FLOAT, CR_INFINITY_OF(F32))        \
+    CASE(CR_F64, 64, KEY_FLOAT, CR_INFINITY_OF(F64))
 
 /* One of each: floats of one size differ by their infinity alone. */
 #define EXTREMA_KEYS(CASE) \

@@ -9,7 +9,7 @@
 #include "kernels/core/partial.h"
 #include "kernels/cpu/family/anchor_run.h"
 
-enum { F16_BLOCK = 16384 }; /* bytes: at most 1,024 additions per lane */
+enum { F16_BLOCK = 16384 /* bytes: at most 1,024 additions per lane */, F16_INFINITE = CR_INFINITY_OF(F16) };
 
 struct f16_run {
     __int128 sum; /* in units of 2^-24 */
@@ -34,10 +34,10 @@ ALWAYS vf64 f16_block(const uint8_t *p, size_t bytes, bool absolute, bool masked
         vu16 x = (vu16)v;
         if (masked) {
             vs16 magnitude = (vs16)(x & 0x7fff);
-            nans -= (vu16)(magnitude > 0x7c00);
-            pinfs -= (vu16)(x == 0x7c00);
-            ninfs -= (vu16)(x == 0xfc00);
-            x &= (vu16)(magnitude < 0x7c00);
+            nans -= (vu16)(magnitude > F16_INFINITE);
+            pinfs -= (vu16)(x == F16_INFINITE);
+            ninfs -= (vu16)(x == (F16_INFINITE | 0x8000));
+            x &= (vu16)(magnitude < F16_INFINITE);
         }
         f16_add(x, absolute, acc);
     });
@@ -69,7 +69,7 @@ static void f16_tile(struct f16_run *run, const uint8_t *p, size_t bytes, bool a
         bool finite = false;
         if (!run->masked) {
             sums = (absolute ? f16_absolute : f16_plain)(p, now, ahead, &found);
-            vu64 special = (vu64)(((vu64)sums & 0x7ff0000000000000u) == 0x7ff0000000000000u);
+            vu64 special = (vu64)(((vu64)sums & (uint64_t)CR_INFINITY_OF(F64)) == (uint64_t)CR_INFINITY_OF(F64));
             finite = !any_bit(special);
         }
         if (!finite) {
@@ -112,10 +112,10 @@ NEVER void f16_square_tile(struct anchor_run *run, const uint8_t *p, size_t byte
         EACH_VECTOR(p, now, ahead, v, {
             vu16 x = (vu16)v;
             vs16 magnitude = (vs16)(x & 0x7fff);
-            nans -= (vu16)(magnitude > 0x7c00);
-            pinfs -= (vu16)(x == 0x7c00);
-            ninfs -= (vu16)(x == 0xfc00);
-            x &= (vu16)(magnitude < 0x7c00);
+            nans -= (vu16)(magnitude > F16_INFINITE);
+            pinfs -= (vu16)(x == F16_INFINITE);
+            ninfs -= (vu16)(x == (F16_INFINITE | 0x8000));
+            x &= (vu16)(magnitude < F16_INFINITE);
             f16_square_lanes(halves_a(x), acc, m);
             f16_square_lanes(halves_b(x), acc, m);
         });

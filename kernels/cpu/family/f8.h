@@ -31,7 +31,9 @@ struct f8_run {
 
 /* Magnitudes above this one are infinite or NaNs; infinity: above this one NaNs. */
 ALWAYS uint8_t f8_largest(cr_dtype dtype) { return dtype == CR_F8_E4M3 ? 0x7e : 0x7b; }
-ALWAYS uint8_t f8_infinity(cr_dtype dtype) { return dtype == CR_F8_E4M3 ? 0x7e : 0x7c; }
+ALWAYS uint8_t f8_infinity(cr_dtype dtype) {
+    return dtype == CR_F8_E4M3 ? CR_INFINITY_OF(F8_E4M3) : CR_INFINITY_OF(F8_E5M2);
+}
 
 enum f8_sum { F8_SIGNED, F8_ABSOLUTE, F8_SQUARE };
 

@@ -93,7 +93,7 @@ ALWAYS void half_step(struct half_state *s, vu16 look, vu16 x, unsigned pass, bo
 ALWAYS void half_end(const struct half_state *s, struct half_seen *seen, vf64 m, vf64 square_m, unsigned pass,
                      bool brain) {
     const vu64 field = ALL(vu64, (uint64_t)2047 << 52);
-    const int16_t infinity = brain ? 0x7f80 : 0x7c00;
+    const int16_t infinity = brain ? CR_INFINITY_OF(BF16) : CR_INFINITY_OF(F16);
     seen->square_rests = (s->square_rests[0] + s->square_rests[1]) + (s->square_rests[2] + s->square_rests[3]);
     seen->sums = seen->squares = seen->odd = (vu64){0};
 #pragma GCC unroll 4

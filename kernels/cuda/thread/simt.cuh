@@ -30,12 +30,12 @@ static constexpr bool cr_is_signed(cr_dtype d) { return d == CR_I8 || d == CR_I1
 #define CR_FLOAT_TYPES(CASE) CASE(CR_F8_E4M3) CASE(CR_F8_E5M2) CASE(CR_F16) CASE(CR_BF16) CASE(CR_F32) CASE(CR_F64)
 /* The bits beyond which there are only NaNs: those of +inf, or where a type has none, of its largest number. */
 static constexpr uint64_t cr_infinity(cr_dtype d) {
-    return d == CR_F8_E4M3   ? 0x7e
-           : d == CR_F8_E5M2 ? 0x7c
-           : d == CR_F16     ? 0x7c00
-           : d == CR_BF16    ? 0x7f80
-           : d == CR_F32     ? 0x7f800000u
-                             : 0x7ff0000000000000u;
+    return (uint64_t)(d == CR_F8_E4M3   ? CR_INFINITY_OF(F8_E4M3)
+                      : d == CR_F8_E5M2 ? CR_INFINITY_OF(F8_E5M2)
+                      : d == CR_F16     ? CR_INFINITY_OF(F16)
+                      : d == CR_BF16    ? CR_INFINITY_OF(BF16)
+                      : d == CR_F32     ? CR_INFINITY_OF(F32)
+                                        : CR_INFINITY_OF(F64));
 }
 static constexpr bool cr_has_infinity(cr_dtype d) { return d != CR_F8_E4M3; }
 /* Of floats of one byte: the top bit of each byte that is a NaN, and nothing else. */
