@@ -26,4 +26,22 @@ enum {
     CR_TIMEOUT_MAX_MS = 24 * 60 * 60 * 1000,
 };
 
+/* Of messages, as structs hold them (wire.h). */
+enum {
+    CR_WIRE_VALUE_BYTES = 32,
+    CR_WIRE_MAX_FEATURES = 16,
+    CR_WIRE_MAX_LANES = 16,
+    CR_WIRE_MAX_COUNTERS = 64,
+    CR_WIRE_MAX_USERS = 32,
+    CR_WIRE_MAX_REQUESTS = 128, /* rows of method, source and code; more are not told */
+    CR_WIRE_MAX_STAGES = 8,
+    CR_WIRE_MAX_NAMED = 32, /* ops, dtypes, reasons, fronts */
+    CR_WIRE_MAX_POOLS = 8,
+    CR_WIRE_MAX_SLOW = 32,
+    CR_WIRE_MAX_OPTIONS = 128,
+    CR_WIRE_WORD_BYTES = 24, /* names that the daemon chooses */
+    CR_WIRE_OPTION_BYTES = 64,
+    CR_WIRE_SETTING_BYTES = 256,
+};
+
 #endif

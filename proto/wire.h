@@ -16,23 +16,6 @@
 #include "proto/limits.h"
 #include "proto/status.h"
 
-enum {
-    CR_WIRE_VALUE_BYTES = 32,
-    CR_WIRE_MAX_FEATURES = 16,
-    CR_WIRE_MAX_LANES = 16,
-    CR_WIRE_MAX_COUNTERS = 64,
-    CR_WIRE_MAX_USERS = 32,
-    CR_WIRE_MAX_REQUESTS = 128, /* rows of method, source and code; more are not told */
-    CR_WIRE_MAX_STAGES = 8,
-    CR_WIRE_MAX_NAMED = 32, /* ops, dtypes, reasons, fronts */
-    CR_WIRE_MAX_POOLS = 8,
-    CR_WIRE_MAX_SLOW = 32,
-    CR_WIRE_MAX_OPTIONS = 128,
-    CR_WIRE_WORD_BYTES = 24, /* names that the daemon chooses */
-    CR_WIRE_OPTION_BYTES = 64,
-    CR_WIRE_SETTING_BYTES = 256,
-};
-
 /* What may be beside an array, in the order of the wire. */
 typedef enum cr_beside_kind {
 #define CR_BESIDE(field, KIND, message, name) CR_BESIDE_##KIND,
