@@ -21,6 +21,16 @@ START_TEST(every_name_parses_to_its_type) {
 }
 END_TEST
 
+START_TEST(safetensors_names) {
+    static const char *const names[] = {"BOOL", "U8",   "I8",  "U16", "I16", "U32", "I32",     "U64",    "I64",
+                                        "F16",  "BF16", "F32", "F64", "",    "",    "F8_E4M3", "F8_E5M2"};
+    for (int i = CR_BOOL; i <= CR_DTYPE_INPUTS; i++)
+        if (cr_dtype_is_input((cr_dtype)i)) ck_assert_int_eq(cr_dtype_of_safetensors(names[i - 1]), i);
+    ck_assert_int_eq(cr_dtype_of_safetensors(""), CR_DTYPE_NONE);
+    ck_assert_int_eq(cr_dtype_of_safetensors("F8_E4M3FNUZ"), CR_DTYPE_NONE);
+}
+END_TEST
+
 /* NumPy's codes and C's names. i8 and u8 are ours unless a byte order says that they are NumPy's. */
 START_TEST(other_names) {
     static const struct {
@@ -94,6 +104,7 @@ END_TEST
 
 CR_CHECK_MAIN("kernels/dtype") {
     tcase_add_test(tc, every_name_parses_to_its_type);
+    tcase_add_test(tc, safetensors_names);
     tcase_add_test(tc, other_names);
     tcase_add_test(tc, numpy);
     tcase_add_test(tc, refusals_name_what_was_asked);
