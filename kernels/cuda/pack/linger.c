@@ -2,8 +2,8 @@
 #include "kernels/cuda/pack/linger.h"
 
 #include <stdatomic.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "kernels/core/fast.h"
 
 #define PAYLOAD (((uint64_t)1 << CR_LINGER_SHIFT) - 1)
@@ -62,15 +62,9 @@ bool cr_linger_post(cr_linger *linger, cr_pack *pack) {
     return true;
 }
 
-static uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 int cr_linger_follow(cr_linger *linger, const cr_pack *pack) {
     if (!may_stay(linger) || pack->count == 0 || pack->count > CR_LINGER_UNITS) return 0;
-    const uint64_t now = now_ns();
+    const uint64_t now = cr_now_ns();
     const bool closely = linger->last_ns && now - linger->last_ns < linger->linger_ns;
     linger->last_ns = now;
     if (!closely || !cr_linger_gone(linger)) return 0;
