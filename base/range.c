@@ -12,7 +12,7 @@ cr_status cr_range_check(uint64_t offset, uint64_t bytes, uint64_t size, cr_erro
     return CR_OK;
 }
 
-cr_status cr_range_measure(const cr_range_asked *asked, uint64_t size, uint64_t *bytes, cr_error *error) {
+cr_status cr_range_measure(const cr_range_request *asked, uint64_t size, uint64_t *bytes, cr_error *error) {
     typedef unsigned long long ull;
     uint64_t element = asked->element;
     cr_status status = cr_range_check(asked->offset, 0, size, error);

@@ -14,7 +14,7 @@
 cr_status cr_range_check(uint64_t offset, uint64_t bytes, uint64_t size, cr_error *error);
 
 /* What a request says of its input. */
-typedef struct cr_range_asked {
+typedef struct cr_range_request {
     const char *of;    /* what the input is, for the sentence: "descriptor" */
     const char *dtype; /* its elements' name */
     uint64_t element;  /* their bytes */
@@ -23,10 +23,10 @@ typedef struct cr_range_asked {
     uint64_t count;
     const char *expects; /* what says how many elements there must be: "axis: its shape"; NULL: nothing does */
     uint64_t expected;
-} cr_range_asked;
+} cr_range_request;
 
 /* How many bytes of an input of size bytes are meant. */
-cr_status cr_range_measure(const cr_range_asked *asked, uint64_t size, uint64_t *bytes, cr_error *error);
+cr_status cr_range_measure(const cr_range_request *asked, uint64_t size, uint64_t *bytes, cr_error *error);
 
 /* A range of a region's bytes; size: of the region. of: which region it is; NULL: none, and no other range meets this one. */
 typedef struct cr_range_place {

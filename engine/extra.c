@@ -81,7 +81,7 @@ static void over(cr_extra *extra) {
 }
 
 /* A file that may hang is read where nobody waits for it. True: the task goes on there, or is over. */
-static bool goes_elsewhere(cr_extra *extra) {
+static bool goes_on_foreign(cr_extra *extra) {
     if (extra->foreign || extra->task.pool == CR_FILES_FOREIGN) return false;
     if (extra->kept ? extra->kept->region.way != CR_REGION_SLOW : cr_origin_is_local(extra->own.descriptor))
         return false;
@@ -115,7 +115,7 @@ static void run(cr_file_task *task) {
     cr_extra *extra = cr_container(task, cr_extra, task);
     cr_error error;
     cr_status status = CR_OK;
-    if (!extra->inspected && goes_elsewhere(extra)) return;
+    if (!extra->inspected && goes_on_foreign(extra)) return;
     const uint64_t most = task->pool == CR_FILES_FOREIGN ? SLOW_BYTES : STEP_BYTES, left = extra->bytes - extra->at;
     const uint64_t step = left < most ? left : most;
     if (atomic_load(&extra->unwanted)) status = cr_fail(&error, CR_CANCELLED, "nobody waits for it");

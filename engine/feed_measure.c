@@ -17,14 +17,14 @@ static cr_status cut(const cr_feed_options *o, uint64_t element, uint64_t *offse
 cr_status cr_feed_measure(const cr_feed_options *o, cr_dtype dtype, uint64_t size, uint64_t *offset, uint64_t *total,
                           cr_error *error) {
     const cr_source *source = &o->input.sources[0];
-    const cr_range_asked asked = {.of = source->kept ? "region" : "descriptor",
-                                  .dtype = cr_dtype_name(dtype),
-                                  .element = cr_dtype_size(dtype),
-                                  .offset = source->offset,
-                                  .to_end = o->to_end,
-                                  .count = o->count,
-                                  .expects = o->expects,
-                                  .expected = o->expected};
+    const cr_range_request asked = {.of = source->kept ? "region" : "descriptor",
+                                    .dtype = cr_dtype_name(dtype),
+                                    .element = cr_dtype_size(dtype),
+                                    .offset = source->offset,
+                                    .to_end = o->to_end,
+                                    .count = o->count,
+                                    .expects = o->expects,
+                                    .expected = o->expected};
     uint64_t bytes;
     cr_status status = cr_range_measure(&asked, size, &bytes, error);
     if (status != CR_OK) return status;

@@ -270,7 +270,7 @@ bool cr_queue_stopped(cr_queue *queue, cr_job *job) {
 }
 
 /* Q. The loop has something to see of the job. */
-static void tell_locked(cr_queue *queue, cr_job *job) {
+static void publish_locked(cr_queue *queue, cr_job *job) {
     if (!cr_list_empty(&job->news)) return;
     bool was_empty = cr_list_empty(&queue->news);
     cr_list_append(&queue->news, &job->news);
@@ -286,7 +286,7 @@ void cr_queue_set_total(cr_queue *queue, cr_job *job, uint64_t bytes) {
 void cr_queue_measured(cr_queue *queue, cr_job *job, uint64_t bytes) {
     pthread_mutex_lock(&queue->mutex);
     job->total_bytes = bytes;
-    if (job->state == CR_JOB_OPEN) tell_locked(queue, job);
+    if (job->state == CR_JOB_OPEN) publish_locked(queue, job);
     pthread_mutex_unlock(&queue->mutex);
 }
 
@@ -366,7 +366,7 @@ void cr_queue_emit(cr_queue *queue, cr_job *job, cr_output *output) {
     if (wanted) {
         if (!job->sink) job->output_bytes += output->bytes; /* statuses beside a sink are no reason to pause */
         cr_list_append(&job->outputs, &output->link);
-        tell_locked(queue, job);
+        publish_locked(queue, job);
     }
     pthread_mutex_unlock(&queue->mutex);
     if (!wanted) free(output);

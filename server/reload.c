@@ -46,7 +46,7 @@ static void *read_all(void *argument) {
     return NULL;
 }
 
-static void tell(cr_list *waiting, const cr_error *why, const cr_reloaded *what) {
+static void answer_all(cr_list *waiting, const cr_error *why, const cr_reloaded *what) {
     for (cr_list *node; (node = cr_list_pop(waiting));) {
         cr_reload_wait *wait = cr_container(node, cr_reload_wait, link);
         wait->told(wait, why, what);
@@ -58,7 +58,7 @@ static void conclude(cr_reload *reload, const cr_error *why, const cr_reloaded *
     if (why) cr_error_log("reload: %s; everything stays as it was", why->text);
     if (!reload->loop->calls->draining) cr_notify("READY=1");
     reload->reading = NULL;
-    tell(&reload->waiting, why, what);
+    answer_all(&reload->waiting, why, what);
 }
 
 static void begin(cr_reload *reload) {
@@ -154,7 +154,7 @@ void cr_reload_ask(void *argument, cr_reload_wait *wait) {
     if (reload->loop->calls->draining) {
         cr_error error;
         cr_fail(&error, CR_UNAVAILABLE, "the daemon is shutting down");
-        tell(&reload->later, &error, NULL);
+        answer_all(&reload->later, &error, NULL);
         return;
     }
     reload->again = true;

@@ -115,7 +115,7 @@ static int write_token(const char *path, const char *token) {
 }
 
 /* With --output standard output has the line alone, as the daemon's file takes it. */
-static int tell(const cli_options *o, const char *token, const char *line) {
+static int print_token(const cli_options *o, const char *token, const char *line) {
     const int code = o->output != NULL ? write_token(o->output, token) : EXIT_OK;
     if (code != EXIT_OK) return code;
     if (o->json) /* neither has a character that JSON escapes */
@@ -159,5 +159,5 @@ int cmd_token(const cli_options *o) {
     snprintf(token, sizeof token, "%s.%s", o->file, secret);
     snprintf(line, sizeof line, "%s %s %s%s%s%s%s", o->file, salt, hashed, until, o->may != NULL ? " may=" : "",
              o->may != NULL ? o->may : "", limits);
-    return tell(o, token, line);
+    return print_token(o, token, line);
 }

@@ -152,7 +152,7 @@ static int connect_failed(const cli_options *o, const cured_error *error) {
 }
 
 /* Who looks on is told that no daemon answers; who may not use the one there is, always. */
-static void tell_auto(const cured_conn *conn) {
+static void report_auto(const cured_conn *conn) {
     cured_error error;
     cured_status reason = cured_auto_reason(conn, &error);
     if (reason == CURED_PERMISSION_DENIED)
@@ -185,7 +185,7 @@ cured_status cli_connect_again(const cli_options *o, cured_conn **conn, cured_er
 int cli_connect(const cli_options *o, bool daemon, cured_conn **conn) {
     cured_error error;
     if (try_to_connect(o, daemon, o->threads, conn, &error) != CURED_OK) return connect_failed(o, &error);
-    tell_auto(*conn);
+    report_auto(*conn);
     if (cured_connected(*conn, &error) == CURED_OK) return EXIT_OK;
     int code = connect_failed(o, &error);
     cured_close(*conn);

@@ -304,7 +304,7 @@ bool cr_py_order_options(cr_py_request *request, PyObject *const *args, Py_ssize
 /* Whether q is no number, but an array of them. */
 bool cr_py_order_spreads(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 /* Whether an op goes by rank: this process answers it, unless a client is given. */
-bool cr_py_order_asked(const cr_py_request *request);
+bool cr_py_wants_order(const cr_py_request *request);
 /* The array, the mask and the axes of a request: its input and its plan. */
 bool cr_py_request_plan(cr_py_request *request);
 void cr_py_request_release(cr_py_request *request);

@@ -11,7 +11,7 @@ bool cr_py_request_in_slices(const cr_py_request *r) {
 
 bool cr_py_request_part_mask(cr_py_request *r) {
     if (r->plan.mask == NULL || r->initial != NULL || r->input.kind != CR_PY_HOST) return true;
-    const bool must = r->offsets != NULL || r->keys != NULL || r->second != NULL || cr_py_order_asked(r) ||
+    const bool must = r->offsets != NULL || r->keys != NULL || r->second != NULL || cr_py_wants_order(r) ||
                       cr_py_request_has_float_prod(r);
     const uint64_t most = must ? UINT64_MAX : COPIED_MASK_BYTES; /* copied with the GIL */
     if (!cr_py_plan_part(&r->plan, &r->input, most, &r->marks)) return false;

@@ -110,7 +110,7 @@ static PyObject *run_there(cr_py_request *r, const char *file, const char *funct
 }
 
 /* _lists.py a list of arrays, or what is none; _chunks.py a container. */
-static PyObject *run_elsewhere(cr_py_request *r, const char *file, const arguments *a) {
+static PyObject *run_in_python(cr_py_request *r, const char *file, const arguments *a) {
     return run_there(r, file, "answer", a);
 }
 
@@ -157,16 +157,16 @@ static PyObject *run_request(cr_py_request *r, const arguments *a) {
     if (r->min_count != 0) return run_counted(r, a);
     if (r->fraction != NULL && (r->async != NULL || r->partial))
         return PyErr_Format(PyExc_TypeError, "ddof: %s takes a whole number", r->partial ? "a partial" : "AsyncClient");
-    if (r->fraction != NULL) return run_elsewhere(r, "cured._fraction", a);
+    if (r->fraction != NULL) return run_in_python(r, "cured._fraction", a);
     if (listed) {
         PyObject *quick = cr_py_cuda_list(r);
-        return quick != NULL || PyErr_Occurred() ? quick : run_elsewhere(r, "cured._lists", a);
+        return quick != NULL || PyErr_Occurred() ? quick : run_in_python(r, "cured._lists", a);
     }
-    if (stored) return run_elsewhere(r, "cured._chunks", a);
+    if (stored) return run_in_python(r, "cured._chunks", a);
     if (r->keys != NULL && !r->partial && has_hollow_rows(r->array)) {
         if (r->async != NULL && r->out != NULL)
             return PyErr_Format(PyExc_TypeError, "AsyncClient takes no out: cured.Client does");
-        return run_elsewhere(r, "cured._hollow", a); /* at once: there is nothing to wait for */
+        return run_in_python(r, "cured._hollow", a); /* at once: there is nothing to wait for */
     }
     return run_here(r);
 }

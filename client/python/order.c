@@ -87,7 +87,7 @@ bool cr_py_order_options(cr_py_request *r, PyObject *const *args, Py_ssize_t nar
     return good;
 }
 
-bool cr_py_order_asked(const cr_py_request *r) {
+bool cr_py_wants_order(const cr_py_request *r) {
     for (size_t i = 0; i < r->op_count; i++)
         if (cr_op_closing((cr_op)r->ops[i]) == CR_CLOSING_ORDER) return true;
     return false;

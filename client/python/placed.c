@@ -27,7 +27,7 @@ static bool reads_what_is_lent(const cr_py_request *r) {
 
 bool cr_py_cuda_may_place(const cr_py_request *r) {
     const cr_finish_opts opts = cr_py_finish_of(r);
-    if (cr_py_order_asked(r)) return false; /* no kernel finishes by rank */
+    if (cr_py_wants_order(r)) return false; /* no kernel finishes by rank */
     if (reads_what_is_lent(r)) return false;
     if (r->plan.whole && r->offsets == NULL && r->keys == NULL)
         return !cr_py_cuda_may_lack(r);      /* one answer comes by the host */

@@ -391,7 +391,7 @@ static uint64_t bytes_of(const cr_py_request *r) { return r->plan.count * r->inp
 static cr_py_client *client_of(const cr_py_request *r) {
     uint64_t offset;
     if (r->client != NULL) return r->client;
-    if (cr_py_order_asked(r) && r->input.kind != CR_PY_CUDA) return cr_py_client_local(); /* no daemon reads twice */
+    if (cr_py_wants_order(r) && r->input.kind != CR_PY_CUDA) return cr_py_client_local(); /* no daemon reads twice */
     if (cr_py_source_wanted(&r->input) || r->options.mask != NULL || r->options.layout != NULL || r->offsets != NULL ||
         r->keys != NULL || r->second != NULL)
         return cr_py_client_local();

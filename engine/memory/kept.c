@@ -154,7 +154,7 @@ static void open_run(cr_file_task *task) {
     else if (!open_here(kept, task))
         return;
     bool pins = kept->error.code == CR_OK && kept->map.base && kept->hook && kept->hook->pin;
-    kept->tell(kept, CR_KEPT_OPENED);
+    kept->publish(kept, CR_KEPT_OPENED);
     task->run = pin_run;
     if (pins)
         cr_files_submit(kept->files, task, task->pool);
@@ -172,7 +172,7 @@ static void close_run(cr_file_task *task) {
     if (kept->on_device) kept->hook->close(kept->hook->context, &kept->device);
     if (kept->source.descriptor >= 0) close(kept->source.descriptor);
     cr_metric_sub(regions, 1);
-    kept->tell(kept, CR_KEPT_CLOSED);
+    kept->publish(kept, CR_KEPT_CLOSED);
 }
 
 void cr_kept_open(cr_kept *kept) {

@@ -53,7 +53,7 @@ typedef struct cr_kept {
     cr_files *files;
     const cr_device_hook *hook;
     /* Called on a files thread; must only post. After CLOSED the memory is the owner's alone. */
-    void (*tell)(struct cr_kept *kept, cr_kept_news news);
+    void (*publish)(struct cr_kept *kept, cr_kept_news news);
     cr_file_task task;
     _Atomic uint32_t uses; /* the owner, the opening, and every job */
 } cr_kept;

@@ -21,7 +21,7 @@ static bool knows(const uint8_t *in, size_t len, bool *valid) {
     return !found.bytes || (found.bytes == sizeof name - 1 && memcmp(in + found.at, name, sizeof name - 1) == 0);
 }
 
-static void tell(cr_grpc_stream *stream, uint8_t status) {
+static void send_status(cr_grpc_stream *stream, uint8_t status) {
     uint8_t *at = cr_grpc_reply_room(stream, 2);
     if (!at) return;
     at[0] = 1 << 3; /* HealthCheckResponse.status */
@@ -46,7 +46,7 @@ bool cr_health_check(cr_grpc_stream *stream, const uint8_t *in, size_t len, bool
     if (!knows(in, len, &valid))
         return refuse(stream, CR_NOT_FOUND, "service: the health of cured.v1.Cured, and of \"\", is known");
     if (!valid) return refuse(stream, CR_INVALID_ARGUMENT, "HealthCheckRequest is no valid protobuf message");
-    tell(stream, status_of(stream->conn->grpc));
+    send_status(stream, status_of(stream->conn->grpc));
     cr_grpc_reply_end(stream, NULL);
     return true;
 }
@@ -58,7 +58,7 @@ bool cr_health_watch(cr_grpc_stream *stream, const uint8_t *in, size_t len, bool
     const bool known = knows(in, len, &valid);
     if (!valid) return refuse(stream, CR_INVALID_ARGUMENT, "HealthCheckRequest is no valid protobuf message");
     stream->told = known ? status_of(grpc) : SERVICE_UNKNOWN;
-    tell(stream, stream->told);
+    send_status(stream, stream->told);
     if (known) cr_list_append(&grpc->watchers, &stream->watching);
     if (known && grpc->told != stream->told) grpc->told = 0; /* not all were told the same */
     return true;
@@ -80,7 +80,7 @@ void cr_health_look(cr_grpc *grpc) {
         cr_grpc_stream *stream = cr_container(node, cr_grpc_stream, watching);
         if (stream->told == status) continue;
         stream->told = status;
-        tell(stream, status);
+        send_status(stream, status);
     }
 }
 

@@ -36,7 +36,7 @@ static void on_wake(uv_async_t *wake) {
     cr_loop *loop = wake->data;
     cr_loop_came(loop);
     loop->just_came = false; /* answers may take long */
-    loop->nearly = cr_queue_take_announced(loop->calls->queue);
+    loop->job_ends = cr_queue_take_announced(loop->calls->queue);
     if (cr_calls_turn(loop->calls, CR_TURN_NS)) cr_loop_wake(loop);
     for (uint32_t i = 0; i < loop->door_count; i++) loop->doors[i]->woken(loop->doors[i]);
     if (!loop->calls->warming && cr_lanes_check(&loop->calls->lanes) && loop->lane_lost) loop->lane_lost(loop);
@@ -91,9 +91,9 @@ static void look_out(cr_loop *loop) {
     if (loop->waits) {
         if (loop->looks && !cr_look_on(&loop->look, now)) stop_looking(loop);
     } else {
-        if (loop->nearly) cr_lookout_expect(&loop->sure, now);
-        loop->waits = loop->nearly ? &loop->sure : cr_list_empty(&loop->calls->open) ? &loop->idle : &loop->busy;
-        loop->nearly = false;
+        if (loop->job_ends) cr_lookout_expect(&loop->sure, now);
+        loop->waits = loop->job_ends ? &loop->sure : cr_list_empty(&loop->calls->open) ? &loop->idle : &loop->busy;
+        loop->job_ends = false;
         loop->waits_ns = now;
         loop->looks = cr_lookout_begin(loop->waits, &loop->look, now);
     }

@@ -29,7 +29,7 @@ typedef struct cr_loop {
     cr_lookout busy;      /* for waits while calls are open: they end with a job */
     cr_lookout idle;      /* for others: they end with a call */
     cr_lookout sure;      /* for waits for a job that is nearly done */
-    bool nearly;          /* there is one */
+    bool job_ends;        /* there is one */
     cr_lookout *waits;    /* of the wait that is on; NULL: none is */
     uint64_t waits_ns;    /* since when */
     cr_look look;

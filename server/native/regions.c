@@ -41,7 +41,7 @@ static cr_region_kind kind_of(const cr_wire_region *asked) {
 }
 
 /* Runs on a files thread. */
-static void tell(cr_kept *kept, cr_kept_news news) {
+static void publish(cr_kept *kept, cr_kept_news news) {
     cr_entry *entry = cr_container(kept, cr_entry, kept);
     cr_native *native = entry->native;
     pthread_mutex_lock(&native->mutex);
@@ -211,7 +211,7 @@ void cr_regions_register(cr_stream *stream, int descriptor) {
     entry->kept.task.user = conn->peer.owner;
     entry->kept.task.client = conn->peer.client;
     entry->kept.hook = native->device_hook;
-    entry->kept.tell = tell;
+    entry->kept.publish = publish;
     cr_kept_open(&entry->kept);
 }
 

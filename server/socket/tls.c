@@ -279,8 +279,8 @@ int64_t cr_tls_client_until_s(const cr_tls *tls) {
     return certificate ? until_s(certificate) : 0;
 }
 
-/* Tells a name of n bytes, if it is printable ASCII and fits. True: it did. */
-static bool tell(cr_tls_take_name take, void *argument, cr_known_by by, const unsigned char *text, int n) {
+/* Gives a name of n bytes to take, if it is printable ASCII and fits. True: it did. */
+static bool give_name(cr_tls_take_name take, void *argument, cr_known_by by, const unsigned char *text, int n) {
     char name[CR_NAME_MAX_BYTES + 1];
     if (!text || n < 1 || (size_t)n >= sizeof name) return false;
     for (int i = 0; i < n; i++) {
@@ -297,15 +297,15 @@ void cr_tls_client_names(const cr_tls *tls, cr_tls_take_name take, void *argumen
     const X509_NAME *subject = certificate ? X509_get_subject_name(certificate) : NULL;
     const int at = subject ? X509_NAME_get_index_by_NID(subject, NID_commonName, -1) : -1;
     const ASN1_STRING *common = at >= 0 ? X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)) : NULL;
-    if (common) tell(take, argument, CR_KNOWN_CN, ASN1_STRING_get0_data(common), ASN1_STRING_length(common));
+    if (common) give_name(take, argument, CR_KNOWN_CN, ASN1_STRING_get0_data(common), ASN1_STRING_length(common));
     GENERAL_NAMES *more = certificate ? X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL) : NULL;
     const int count = more ? sk_GENERAL_NAME_num(more) : 0;
     for (int i = 0, told = 0; i < count && told < CR_TLS_MOST_NAMES; i++) {
         int type;
         const ASN1_STRING *value = GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(more, i), &type);
         if (type != GEN_DNS && type != GEN_URI) continue;
-        told += tell(take, argument, type == GEN_DNS ? CR_KNOWN_DNS : CR_KNOWN_URI, ASN1_STRING_get0_data(value),
-                     ASN1_STRING_length(value));
+        told += give_name(take, argument, type == GEN_DNS ? CR_KNOWN_DNS : CR_KNOWN_URI, ASN1_STRING_get0_data(value),
+                          ASN1_STRING_length(value));
     }
     GENERAL_NAMES_free(more);
 }

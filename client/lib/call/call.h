@@ -173,9 +173,9 @@ cured_call *cr_cl_new_call(cr_cl_calls *calls, call_kind kind, size_t op_count, 
 cured_call *cr_cl_new_reduce(cr_cl_calls *calls, call_kind kind, cured_dtype dtype, const cured_op *ops,
                              size_t op_count, uint64_t elements, const cured_options *options, cr_error *error);
 
-/* told.c: answers that are no numbers. KIND_INFO, copied; false: no memory, and the call is done. */
-bool cr_cl_call_inform(cured_call *call, const cr_wire_info *info);
+/* accounts.c: answers that are no numbers. KIND_INFO, copied; false: no memory, and the call is done. */
+bool cr_cl_call_put_info(cured_call *call, const cr_wire_info *info);
 /* The others: the call is done, unless the status says what is wrong with the answer. */
-cr_status cr_cl_call_told(cured_call *call, const uint8_t *in, uint32_t len, cr_error *error);
+cr_status cr_cl_call_take_account(cured_call *call, const uint8_t *in, uint32_t len, cr_error *error);
 
 #endif

@@ -150,7 +150,7 @@ static cr_status take_result(cured_call *call, const cr_frame *f, const uint8_t 
         case KIND_SLOW_LOG:
         case KIND_RELOAD:
         case KIND_CONFIG:
-            return cr_cl_call_told(call, in, f->length, error) == CR_OK ? CR_OK : bad_result(error);
+            return cr_cl_call_take_account(call, in, f->length, error) == CR_OK ? CR_OK : bad_result(error);
         case KIND_BUFFER:
         case KIND_FD:
         case KIND_STREAM:

@@ -104,7 +104,7 @@ typedef struct partials {
     uint8_t packed[CR_SERIAL_MAX_BYTES];
 } partials;
 
-static void tell(void *user, size_t number, const cr_partial *partial) {
+static void pack(void *user, size_t number, const cr_partial *partial) {
     partials *p = user;
     if (p->packing.code != CR_OK || cr_share_make(&p->share, partial, p->first, &p->packing) != CR_OK) return;
     p->found(p->user, number, p->packed, cr_share_pack(&p->share, p->packed, sizeof p->packed));
@@ -121,7 +121,7 @@ cured_status cured_cuda_partial_each(const cured_cuda_ask *of, cured_cuda_found 
     p->user = user;
     p->first = ask.unplaced ? CR_UNPLACED : ask.first;
     p->packing.code = CR_OK;
-    if (fold_each(&ask, true, &(cr_caller_told){tell, NULL, p}, &e) == CR_OK && p->packing.code != CR_OK)
+    if (fold_each(&ask, true, &(cr_caller_told){pack, NULL, p}, &e) == CR_OK && p->packing.code != CR_OK)
         e = p->packing;
     free(p);
     return cr_cl_give(error, &e, 0);

@@ -130,7 +130,7 @@ static void begin_info(cured_call *call) {
                                     .region_bytes = UINT64_MAX}};
     info.lanes[0] = (cr_wire_lane){.name = "cpu", .workers = local->threads};
     snprintf(info.lanes[0].device, sizeof info.lanes[0].device, "%s", cr_cpu_isa());
-    if (cr_cl_call_inform(call, &info)) cr_cl_call_finish(call, CR_OK, 0, "");
+    if (cr_cl_call_put_info(call, &info)) cr_cl_call_finish(call, CR_OK, 0, "");
 }
 
 /* Whether a call reads the region of this number. */
@@ -289,7 +289,7 @@ cr_status cr_local_select(cr_error *error) {
     const char *isa = getenv("CURED_CPU_ISA");
     uint32_t threads;
     cr_status status = isa != NULL && isa[0] != '\0' ? cr_cpu_select(isa, error) : CR_OK;
-    if (status == CR_OK) status = cr_thread_pool_asked(&threads, error);
+    if (status == CR_OK) status = cr_thread_pool_wanted(&threads, error);
     if (status == CR_OK) atomic_store(&selected, true);
     return status;
 }

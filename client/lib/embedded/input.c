@@ -105,14 +105,14 @@ cr_status cr_local_input_of(cured_call *call, cr_local_input *input, cr_error *e
         }
         input->fd = cr_cl_region_view(call->region, &input->memory, &size);
     }
-    const cr_range_asked asked = {.of = call->kind == KIND_FD ? "descriptor" : "region",
-                                  .dtype = cr_dtype_name((cr_dtype)r->dtype),
-                                  .element = cr_dtype_size((cr_dtype)r->dtype),
-                                  .offset = r->offset,
-                                  .to_end = !r->length_known,
-                                  .count = r->length,
-                                  .expects = call->elements != UINT64_MAX ? expects(call) : NULL,
-                                  .expected = call->elements};
+    const cr_range_request asked = {.of = call->kind == KIND_FD ? "descriptor" : "region",
+                                    .dtype = cr_dtype_name((cr_dtype)r->dtype),
+                                    .element = cr_dtype_size((cr_dtype)r->dtype),
+                                    .offset = r->offset,
+                                    .to_end = !r->length_known,
+                                    .count = r->length,
+                                    .expects = call->elements != UINT64_MAX ? expects(call) : NULL,
+                                    .expected = call->elements};
     input->offset = r->offset;
     cr_status status = cr_range_measure(&asked, size, &input->bytes, error);
     if (status == CR_OK && input->memory != NULL) input->memory += r->offset;

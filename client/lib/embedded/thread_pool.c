@@ -205,7 +205,7 @@ static uint32_t number_of(const char *text, const char **end) {
     return n;
 }
 
-cr_status cr_thread_pool_asked(uint32_t *threads, cr_error *error) {
+cr_status cr_thread_pool_wanted(uint32_t *threads, cr_error *error) {
     const char *own = getenv("CURED_NUM_THREADS"), *omp = getenv("OMP_NUM_THREADS"), *end;
     *threads = UINT32_MAX;
     if (own != NULL && own[0] != '\0') {
@@ -226,7 +226,7 @@ static uint32_t allowed(void) {
     cr_error error;
     uint32_t asked;
     if (as_if_threads != 0) return as_if_threads;
-    if (cr_thread_pool_asked(&asked, &error) != CR_OK || asked == 1) return 1; /* it was another when it was checked */
+    if (cr_thread_pool_wanted(&asked, &error) != CR_OK || asked == 1) return 1; /* it was another when it was checked */
     const uint32_t cores = cr_cores(), threads = asked < cores ? asked : cores;
     return threads < CR_THREAD_POOL_MOST_THREADS ? threads : CR_THREAD_POOL_MOST_THREADS;
 }

@@ -38,7 +38,7 @@ typedef struct cr_thread_slot {
 typedef struct cr_thread_pool cr_thread_pool;
 
 /* How many threads the environment allows; UINT32_MAX: it does not say. INVALID_ARGUMENT: CURED_NUM_THREADS is no number from 1 to 1,024. */
-cr_status cr_thread_pool_asked(uint32_t *threads, cr_error *error);
+cr_status cr_thread_pool_wanted(uint32_t *threads, cr_error *error);
 /* The pool, for an array of so many bytes at data; the caller gives it back. NULL: the array is too small, there is none, or another call
  * has it. The first call starts it, and reads the array's first 256 KiB; of a file data is NULL. Of smaller arrays this is one comparison. */
 cr_thread_pool *cr_thread_pool_take(const void *data, uint64_t bytes);

@@ -108,7 +108,7 @@ CR_DEVICE bool cr_extreme_answer(const cr_closed &of, const cr_axis_out &out, ui
     return true;
 }
 
-CR_DEVICE void cr_tell_no_value(unsigned long long *wrong, const cr_axis_out &out, uint64_t output) {
+CR_DEVICE void cr_report_no_value(unsigned long long *wrong, const cr_axis_out &out, uint64_t output) {
     atomicMax(wrong, (unsigned long long)(UINT32_MAX - (uint32_t)output) << 32 | CR_AXIS_NO_VALUE | (uint32_t)out.op << 8 | (uint32_t)out.result);
 }
 

@@ -82,29 +82,29 @@ static cr_status await_units(line_of *line, uint32_t upto, cr_error *error) {
     return CR_OK;
 }
 
-static void tell(line_of *line, size_t number, const cr_partial *partial) {
+static void report(line_of *line, size_t number, const cr_partial *partial) {
     line->to->found(line->to->user, number, partial);
 }
 
-/* Tells of the pack's fold, which is there. */
-static void tell_small(line_of *line, size_t number, uint32_t unit) {
+/* Reports the pack's fold, which is there. */
+static void report_small(line_of *line, size_t number, uint32_t unit) {
     const cr_pack *pack = &line->room->pack;
     const cr_gpu_fold *fold = &line->folds[number];
     cr_number sums[CR_KNOWN_SUMS];
     if (line->by_number && cr_pack_numbers(pack, fold, unit, sums) && line->to->numbers(line->to->user, number, sums))
         return;
     cr_pack_result(pack, fold, unit, &line->partial);
-    tell(line, number, &line->partial);
+    report(line, number, &line->partial);
 }
 
-/* Tells of all that is in the pack, which is empty then. */
+/* Reports all that is in the pack, which is empty then. */
 static cr_status end_pack(line_of *line, cr_error *error) {
     cr_status status = launch_pack(line, error);
     for (; line->told < line->packed && status == CR_OK; line->told++) {
         const size_t number = line->numbers[line->told];
         status = await_units(line, line->units[line->told + 1], error);
         if (status != CR_OK) break;
-        tell_small(line, number, line->units[line->told]);
+        report_small(line, number, line->units[line->told]);
     }
     if (status != CR_OK) return status;
     if (line->packed != 0) cr_pack_clear(&line->room->pack);
@@ -144,7 +144,7 @@ static cr_status end_first(line_of *line, cr_error *error) {
     if (status == CR_OK) status = cr_room_wait(line->room, line->room->events[line->slots[at].mark], error);
     if (status != CR_OK) return status;
     cr_fold_result(to, fold->dtype, fold->families, fold->n);
-    tell(line, line->slots[at].number, &to->partial);
+    report(line, line->slots[at].number, &to->partial);
     cr_room_free_slot(line->room, slot);
     line->first++;
     line->folded--;

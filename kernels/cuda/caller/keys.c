@@ -179,7 +179,7 @@ static cr_status copy_states(cr_room *room, const cr_visit *visit, const cr_gpu_
     return head.inside != 0 ? say_outside(k, visit, ~(uint64_t)head.inside, error) : CR_OK;
 }
 
-static cr_status tell_cells(const cr_gpu_keys *k, const states *s, const cr_caller_cells *told, cr_error *error) {
+static cr_status report_cells(const cr_gpu_keys *k, const states *s, const cr_caller_cells *told, cr_error *error) {
     cr_status status = CR_OK;
     cr_partial *p = malloc(sizeof *p);
     if (p == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
@@ -214,7 +214,7 @@ cr_status cr_caller_keys_partial(const cr_gpu_keys *keys, void *stream, const cr
         cr_room_give(room);
     }
     cr_caller_leave(&visit);
-    if (status == CR_OK) status = tell_cells(keys, &s, told, error);
+    if (status == CR_OK) status = report_cells(keys, &s, told, error);
     free(s.memory);
     return status;
 }

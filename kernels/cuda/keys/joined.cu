@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(CR_KEYS_CLOSERS) cr_keys_extreme_kernel(const 
         if (cr_keys_is_count(out)) continue;
         if (out.term == CR_TERM_GREATEST_INDEX) e.most_at = cr_keys_index(args.fold, group, ~(uint32_t)cr_keys_word(args, at.limbs, group));
         if (out.term == CR_TERM_LEAST_INDEX) e.least_at = cr_keys_index(args.fold, group, ~(uint32_t)cr_keys_word(args, at.limbs + 1, group));
-        if (!cr_extreme_answer(of, out, group, e) && right) cr_tell_no_value(args.wrong, out, group);
+        if (!cr_extreme_answer(of, out, group, e) && right) cr_report_no_value(args.wrong, out, group);
     }
 }
 

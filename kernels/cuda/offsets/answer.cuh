@@ -76,7 +76,7 @@ CR_CALLED bool cr_segments_answer(const cr_segments_args &args, int kind, uint64
         else if (kind == CR_SEGMENTS_COUNTS)
             cr_put_bits(out.to, segment, out.result, cr_close_count((cr_term)out.term, n - left_out, part.word[0] - left_out, part.word[1], part.word[2]));
         else if (kind == CR_SEGMENTS_BITS) cr_put_bits(out.to, segment, out.result, cr_close_bits((cr_term)out.term, ~part.word[0] & every, part.word[1], part.word[2]));
-        else if (!cr_extreme_answer(of, out, segment, e)) cr_tell_no_value(args.wrong, out, segment);
+        else if (!cr_extreme_answer(of, out, segment, e)) cr_report_no_value(args.wrong, out, segment);
     }
     return true;
 }

@@ -95,7 +95,7 @@ bool cr_segments_takes(cr_op op, cr_dtype dtype, const cr_finish_opts *finish) {
 static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 
 /* What teams are told of a type. */
-static void tell_type(cr_segments_args *args, cr_dtype dtype) {
+static void set_type(cr_segments_args *args, cr_dtype dtype) {
     args->dtype = (uint32_t)dtype;
     args->size = (uint32_t)cr_dtype_size(dtype);
     if (is_float(dtype)) {
@@ -114,7 +114,7 @@ static void lay_out(cr_segments_args *args, const cr_gpu_segments *s, uint32_t m
     const uint64_t size = cr_dtype_size(s->axis.dtype), on_each = teams ? CR_SEGMENTS_TEAM_BLOCKS : CR_SEGMENTS_BLOCKS;
     if (multiprocessors == 0) multiprocessors = 1;
     memset(args, 0, sizeof *args);
-    tell_type(args, s->axis.dtype);
+    set_type(args, s->axis.dtype);
     args->data = s->axis.data;
     args->offsets = s->offsets.data;
     args->n = s->axis.shape.n;

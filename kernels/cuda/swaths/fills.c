@@ -60,8 +60,8 @@ uint64_t cr_fill_ask(const cr_gpu_keys *k, uint32_t i, uint64_t done, void *cons
     return these;
 }
 
-int cr_fill_tell_lacks(const cr_gpu_keys *k, const cr_gpu_axis *asked, void *const *to, uint64_t fill,
-                       uint32_t multiprocessors, unsigned long long *wrong, void *stream) {
+int cr_fill_report_lacks(const cr_gpu_keys *k, const cr_gpu_axis *asked, void *const *to, uint64_t fill,
+                         uint32_t multiprocessors, unsigned long long *wrong, void *stream) {
     int failure = 0;
     for (uint32_t i = 0; i < asked->op_count && failure == 0; i++) {
         const cr_term term = cr_op_term(asked->ops[i]);

@@ -78,7 +78,7 @@ int cr_masked_enqueue(const cr_gpu_keys *k, uint32_t multiprocessors, void *cons
         done |= cr_fill_ask(k, i, done, out, &axis, ops, to);
         failure = cr_axis_enqueue_counted(&axis, &some, multiprocessors, to, scratch, (cr_axis_failure *)(void *)wrong,
                                           stream);
-        if (failure == 0) failure = cr_fill_tell_lacks(k, &axis, to, some.fill, multiprocessors, wrong, stream);
+        if (failure == 0) failure = cr_fill_report_lacks(k, &axis, to, some.fill, multiprocessors, wrong, stream);
     }
     return failure;
 }

@@ -227,7 +227,7 @@ int cr_swaths_enqueue(const cr_gpu_keys *k, uint32_t multiprocessors, void *cons
         done |= cr_fill_ask(k, i, done, out, &a.axis, a.ops, a.to);
         a.counted = cr_masked_any_needs_count(&a.axis);
         failure = put_all(&a, cut);
-        if (failure == 0) failure = cr_fill_tell_lacks(k, &a.axis, a.to, a.fill, multiprocessors, wrong, stream);
+        if (failure == 0) failure = cr_fill_report_lacks(k, &a.axis, a.to, a.fill, multiprocessors, wrong, stream);
     }
     return failure;
 }

@@ -35,8 +35,8 @@ uint64_t cr_fill_of(const cr_gpu_keys *keys, cr_op op);
 uint64_t cr_fill_ask(const cr_gpu_keys *keys, uint32_t i, uint64_t done, void *const *out, cr_gpu_axis *axis,
                      cr_op *ops, void **to);
 /* Enqueues a look at which minima and maxima of `asked` are of no element, where that is what is left out became. */
-int cr_fill_tell_lacks(const cr_gpu_keys *keys, const cr_gpu_axis *asked, void *const *to, uint64_t fill,
-                       uint32_t multiprocessors, unsigned long long *wrong, void *stream);
+int cr_fill_report_lacks(const cr_gpu_keys *keys, const cr_gpu_axis *asked, void *const *to, uint64_t fill,
+                         uint32_t multiprocessors, unsigned long long *wrong, void *stream);
 
 /* ---- By kernels that read the mask beside the array (masked.c) ---- */
 

@@ -310,7 +310,7 @@ static uint32_t asked(const char *own, const char *omp) {
     uint32_t threads = 0;
     own != NULL ? setenv("CURED_NUM_THREADS", own, 1) : unsetenv("CURED_NUM_THREADS");
     omp != NULL ? setenv("OMP_NUM_THREADS", omp, 1) : unsetenv("OMP_NUM_THREADS");
-    return cr_thread_pool_asked(&threads, &error) == CR_OK ? threads : 0;
+    return cr_thread_pool_wanted(&threads, &error) == CR_OK ? threads : 0;
 }
 
 START_TEST(the_environment_makes_it_smaller) {

@@ -344,7 +344,7 @@ static void keep(int fd) {
     unsigned before = gate_count(&kept_opened);
     memset(&kept, 0, sizeof kept);
     kept.files = files;
-    kept.tell = kept_tell;
+    kept.publish = kept_tell;
     kept.source = (cr_kept_source){.kind = CR_KEPT_FILE, .descriptor = fcntl(fd, F_DUPFD_CLOEXEC, 0)};
     cr_kept_open(&kept);
     gate_wait(&kept_opened, before + 1);

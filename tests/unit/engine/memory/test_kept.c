@@ -59,7 +59,7 @@ static void open_source(cr_kept_source source, const cr_device_hook *hook) {
     memset(&kept, 0, sizeof kept);
     kept.files = files;
     kept.hook = hook;
-    kept.tell = tell;
+    kept.publish = tell;
     kept.source = source;
     cr_kept_open(&kept);
     gate_wait(&opened, before + 1);

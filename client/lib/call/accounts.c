@@ -1,4 +1,4 @@
-/* told: answers that are no numbers: what a daemon says of itself, of its options and of its calls.
+/* accounts: answers that are no numbers: what a daemon says of itself, of its options and of its calls.
  *
  * Thread: the one that uses the connection. Owner: the call keeps what was told. */
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static cured_held held_of(const cr_wire_held *m) {
     };
 }
 
-bool cr_cl_call_inform(cured_call *call, const cr_wire_info *info) {
+bool cr_cl_call_put_info(cured_call *call, const cr_wire_info *info) {
     struct info_block *b = malloc(sizeof *b);
     if (b == NULL) {
         cr_cl_call_finish(call, CR_RESOURCE_EXHAUSTED, 0, "no memory for the answer");
@@ -72,7 +72,7 @@ struct reloaded_block {
 static cr_status take_info(cured_call *call, const uint8_t *in, uint32_t len, cr_error *error) {
     cr_wire_info info;
     if (cr_wire_unpack_info(in, len, &info, error) != CR_OK) return error->code;
-    if (cr_cl_call_inform(call, &info)) cr_cl_call_finish(call, CR_OK, 0, "");
+    if (cr_cl_call_put_info(call, &info)) cr_cl_call_finish(call, CR_OK, 0, "");
     return CR_OK;
 }
 
@@ -140,7 +140,7 @@ static cr_status take_json(cured_call *call, const uint8_t *in, uint32_t len, cr
     return status;
 }
 
-cr_status cr_cl_call_told(cured_call *call, const uint8_t *in, uint32_t len, cr_error *error) {
+cr_status cr_cl_call_take_account(cured_call *call, const uint8_t *in, uint32_t len, cr_error *error) {
     if (call->kind == KIND_INFO) return take_info(call, in, len, error);
     if (call->kind == KIND_RELOAD) return take_reloaded(call, in, len, error);
     return take_json(call, in, len, error);
