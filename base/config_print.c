@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/config_layer.h"
+#include "base/wrap.h"
 
 /* The words of every CHOICE, cut into strings of their own, so that a pointer into them can be handed out. */
 #define CR_OPTION_LIST(key, max, def, help)
@@ -86,26 +87,6 @@ void cr_config_print(const cr_config *config, FILE *out) {
     }
 }
 
-/* text in lines of at most width, each after the first begun with indent spaces. */
-static void print_wrapped(FILE *out, const char *text, size_t indent, size_t width) {
-    size_t used = indent;
-    while (*text) {
-        size_t word = strcspn(text, " ");
-        if (used > indent && used + 1 + word > width) {
-            fprintf(out, "\n%*s", (int)indent, "");
-            used = indent;
-        } else if (used > indent) {
-            fputc(' ', out);
-            used++;
-        }
-        fwrite(text, 1, word, out);
-        used += word;
-        text += word;
-        while (*text == ' ') text++;
-    }
-    fputc('\n', out);
-}
-
 void cr_option_describe(size_t index, char *text, size_t cap) {
     const cr_option *o = &cr_options[index];
     char low[CR_UNITS_TEXT], high[CR_UNITS_TEXT], plain[CR_UNITS_TEXT];
@@ -136,15 +117,18 @@ void cr_config_help(FILE *out) {
     fputs(
         "usage: cured [--option VALUE | --option=VALUE]...\n"
         "\n"
-        "Reduces arrays for the programs of this machine and of the network. Options come from, in rising order of\n"
-        "weight: defaults, a JSON file (its keys are the options' names with _ for -), the environment (CURED_ and "
-        "the\n"
-        "name in capitals with _ for -; lists are comma-separated), and the command line.\n"
-        "Sizes take B, KiB, MiB, GiB, TiB, PiB or EiB (64MiB), times us, ms, s, min or h (30s).\n"
+        "Reduces arrays for the programs of this machine and of the network. Options come\n"
+        "from, in rising order of weight: defaults, a JSON file (its keys are the\n"
+        "options' names with _ for -), the environment (CURED_ and the name in capitals\n"
+        "with _ for -; lists are comma-separated), and the command line.\n"
+        "Sizes take B, KiB, MiB, GiB, TiB, PiB or EiB (64MiB), times us, ms, s, min or h\n"
+        "(30s).\n"
         "\n"
-        "  --config FILE            JSON file; default CURED_CONFIG, else /etc/cured/cured.json if it exists\n"
+        "  --config FILE            JSON file; default CURED_CONFIG, else\n"
+        "                           /etc/cured/cured.json if it exists\n"
         "  --check-config           say whether the configuration is good, and end\n"
-        "  --print-config           print every option with its value and where that came from, and end\n"
+        "  --print-config           print every option with its value and where that came\n"
+        "                           from, and end\n"
         "  --print-schema           print the JSON schema of the file, and end\n"
         "  --version                print the version, and end\n"
         "  --help                   print this, and end\n"
@@ -155,6 +139,6 @@ void cr_config_help(FILE *out) {
         snprintf(label, sizeof label, "--%s%s", cr_option_flag(i, flag), cr_options[i].kind == CR_OPT_BOOL ? "" : " V");
         cr_option_describe(i, text, sizeof text);
         fprintf(out, "  %-24s%s", label, strlen(label) < 24 ? " " : "\n                           ");
-        print_wrapped(out, text, 27, 110);
+        cr_wrap(out, text, 27, 27);
     }
 }

@@ -42,12 +42,13 @@ static bool add_rate(void *to, const char *word) { return add_row(to, word, true
 static bool add_concurrency(void *to, const char *word) { return add_row(to, word, false); }
 
 static const char examples[] =
-    "KIND is OPS:DTYPE:BYTES[:INPUT[:WEIGHT]]; OPS are joined by +, describe is eight of them; INPUT is bytes (sent), "
-    "memfd or\n"
-    "file (passed by descriptor) or region (kept open). Tokens and certificates come from the environment, as for "
-    "cured-client.\n"
-    "  cured-bench load --rates 1K,10K,50K --mix sum:f32:4K,describe:f64:1M:memfd:2 --plot load.svg\n"
-    "  cured-bench load --connections 1000 --concurrency 1000 --connect unix:/run/cured/cured.sock\n"
+    "KIND is OPS:DTYPE:BYTES[:INPUT[:WEIGHT]]; OPS are joined by +, describe is eight of them; "
+    "INPUT is bytes (sent), memfd or file (passed by descriptor) or region (kept open). "
+    "Tokens and certificates come from the environment, as for cured-client.\n"
+    "  cured-bench load --rates 1K,10K,50K --plot load.svg \\\n"
+    "    --mix sum:f32:4K,describe:f64:1M:memfd:2\n"
+    "  cured-bench load --connections 1000 --concurrency 1000 \\\n"
+    "    --connect unix:/run/cured/cured.sock\n"
     "Exit status: 0 when every answer was right; calls that ended with a status are counted, not wrong.";
 
 static int parse(int argc, char **argv, plan *p) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/wrap.h"
 #include "bench/bench.h"
 
 static const struct {
@@ -26,6 +27,9 @@ int main(int argc, char **argv) {
     }
     FILE *out = argc >= 2 && strcmp(argv[1], "--help") == 0 ? stdout : stderr;
     fprintf(out, "usage: cured-bench COMMAND [OPTION]…   (COMMAND --help lists the options)\n");
-    for (int i = 0; i < COMMANDS; i++) fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
+    for (int i = 0; i < COMMANDS; i++) {
+        fprintf(out, "  %-12s ", commands[i].name);
+        cr_wrap(out, commands[i].what, 15, 15);
+    }
     return out == stdout ? 0 : 64;
 }

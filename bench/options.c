@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/words.h"
+#include "base/wrap.h"
 #include "bench/bench.h"
 
 enum { WORD_BYTES = 256 };
@@ -16,9 +17,15 @@ static void help(const bench_option *options, size_t count, const char *last, co
         char left[64];
         const bool bare = options[i].kind == BENCH_SWITCH;
         snprintf(left, sizeof left, "--%s%s%s", options[i].name, bare ? "" : " ", bare ? "" : options[i].value);
-        printf("  %-22s %s\n", left, options[i].what);
+        printf("  %-22s ", left);
+        cr_wrap(stdout, options[i].what, 25, 25);
     }
-    if (last) printf("%s\n", last);
+    char line[512];
+    for (size_t n; last && *last; last += n + (last[n] == '\n')) {
+        n = strcspn(last, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)n, last);
+        cr_wrap(stdout, line, 0, 0);
+    }
 }
 
 static int wrong(const char *command, const char *name, const char *text, const char *why) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/wrap.h"
 #include "client/cli/cli.h"
 
 struct shown {
@@ -34,25 +35,7 @@ static const struct op *find_op(const char *name) {
     return NULL;
 }
 
-enum { COLUMNS = 80, INDENT = 26 };
-
-/* Words of a text behind `column` columns of its line; its further lines begin at `indent`. */
-static void put_words(const char *text, size_t column, size_t indent) {
-    for (bool first = true; *text != '\0'; first = false) {
-        const size_t length = strcspn(text, " ");
-        if (!first && column + 1 + length > COLUMNS) {
-            printf("\n%*s", (int)indent, "");
-            column = indent;
-        } else if (!first) {
-            putchar(' ');
-            column++;
-        }
-        printf("%.*s", (int)length, text);
-        column += length;
-        text += length + (text[length] == ' ');
-    }
-    putchar('\n');
-}
+enum { INDENT = 26 };
 
 /* What something is called on the left, and what it is on the right. */
 static void put_row(const char *name, const char *argument, const char *help) {
@@ -61,7 +44,7 @@ static void put_row(const char *name, const char *argument, const char *help) {
         printf("\n%*s", INDENT, "");
     else
         printf("%*s", INDENT - column, "");
-    put_words(help, INDENT, INDENT);
+    cr_wrap(stdout, help, INDENT, INDENT);
 }
 
 static void show_option(const char *name, const char *argument, const char *help) {
@@ -88,7 +71,7 @@ static void show_program(void) {
     for (size_t i = 0; cured_op_list(i) != NULL && n < sizeof text; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i != 0 ? " " : "", cured_op_list(i));
     printf("%*s", INDENT, "");
-    put_words(text, INDENT, INDENT);
+    cr_wrap(stdout, text, INDENT, INDENT);
     for (size_t i = 0; cli_command_list(i) != NULL; i++)
         put_row(cli_command_list(i)->name, cli_command_list(i)->arguments, cli_command_list(i)->help);
     show_options(CLI_OF_ALL);
@@ -97,7 +80,7 @@ static void show_program(void) {
     for (const char *line = cli_program_here.notes; *line != '\0'; line += n + (line[n] == '\n')) {
         n = strcspn(line, "\n");
         snprintf(text, sizeof text, "%.*s", (int)n, line);
-        put_words(text, 0, 0);
+        cr_wrap(stdout, text, 0, 0);
     }
 }
 
@@ -121,7 +104,8 @@ static void show_pair(const struct op *op) {
     const char *program = cli_program_here.name, *space = strchr(op->bytes, ' ');
     printf(
         "  Those elements, from two files.\n"
-        "    printf '%.*s' >a.bin; printf '%s' >b.bin; %s %s a.bin --second b.bin --dtype %s\n",
+        "    printf '%.*s' >a.bin; printf '%s' >b.bin; \\\n"
+        "    %s %s a.bin --second b.bin --dtype %s\n",
         (int)(space - op->bytes), op->bytes, space + 1, program, op->name, op->dtype);
     printf("  One for every row.\n    %s %s a.npy --second b.npy --axis 1\n", program, op->name);
 }
@@ -132,7 +116,7 @@ static void show_command(const char *name, const cli_command *command) {
     printf("Usage: %s %s %s%s[OPTIONS]\n\n", cli_program_here.name, name, command->arguments,
            *command->arguments != '\0' ? " " : "");
     snprintf(text, sizeof text, "%s: %s.", name, op != NULL ? op->help : command->help);
-    put_words(text, 0, 0);
+    cr_wrap(stdout, text, 0, 0);
     if (op != NULL) printf("Of %s it is %s.\n", op->elements, op->answer);
     puts("\nExamples:");
     if (op != NULL && strchr(op->bytes, ' ') != NULL && cli_has_option("second")) {

