@@ -53,6 +53,26 @@ const char *cr_option_flag(size_t index, char out[CR_OPTION_ROOM]) {
     return out;
 }
 
+/* The one option whose last words are meant, as workers of cpu_workers; NULL where several are, or none. */
+static const char *meant_by_end(const char *name, bool flags) {
+    char flag[CR_OPTION_ROOM];
+    const char *found = NULL;
+    const size_t length = strlen(name);
+    size_t nearest = length < 4 ? 0 : length / 5 + 1; /* one letter in five may be wrong */
+    bool shared = false;
+    for (size_t i = 0; i < cr_option_count; i++) {
+        const char *text = flags ? cr_option_flag(i, flag) : cr_options[i].key;
+        for (text = strpbrk(text, "_-"); text != NULL; text = strpbrk(text, "_-")) {
+            const size_t distance = cr_guess_distance(name, ++text);
+            if (distance > nearest || (distance == nearest && found == NULL)) continue;
+            shared = distance == nearest;
+            found = cr_options[i].key;
+            nearest = distance;
+        }
+    }
+    return shared ? NULL : found;
+}
+
 const char *cr_option_meant(const char *name, char out[CR_OPTION_ROOM]) {
     char flag[CR_OPTION_ROOM];
     cr_guess guess = cr_guess_begin(name);
@@ -60,6 +80,7 @@ const char *cr_option_meant(const char *name, char out[CR_OPTION_ROOM]) {
         const char *key = cr_options[i].key;
         cr_guess_consider(&guess, name, out != NULL ? cr_option_flag(i, flag) : key, key);
     }
+    if (guess.name == NULL) guess.name = meant_by_end(name, out != NULL);
     return guess.name == NULL || out == NULL ? guess.name : cr_option_flag(cr_option_find(guess.name), out);
 }
 

@@ -1,6 +1,7 @@
 /* open: a file of the command line, or standard input, for reading.
  *
  * Thread: one. Owner: the caller closes the descriptor, unless it is standard input's. */
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,14 +18,16 @@ static const char *address_at(size_t index) { return index < ADDRESSES ? address
 /* There is no such file: perhaps it was meant for something else. */
 static int no_file(const char *file, int why) {
     char word[12];
-    const size_t length = strspn(file, "abcdefghijklmnopqrstuvwxyz0123456789");
+    size_t length = 0;
+    while (isalnum((unsigned char)file[length]) || (length != 0 && strchr("+-.", file[length]) != NULL && file[length]))
+        length++;
     const char *rest = file + length, *meant = NULL;
     if (length != 0 && strncmp(rest, "://", 3) == 0)
         return cli_fail(EXIT_NOINPUT,
                         "%s is a URL, not a path: fetch it first, or read it from a pipe, as in curl -s URL | %s sum -",
                         file, cli_program_here.name);
     if (length != 0 && length < sizeof word && *rest == ':') {
-        memcpy(word, file, length);
+        for (size_t i = 0; i < length; i++) word[i] = (char)tolower((unsigned char)file[i]);
         word[length] = '\0';
         meant = cli_nearest(word, address_at);
     }

@@ -71,12 +71,19 @@ SET_FLAG(quiet, quiet)
 SET_FLAG(timing, timing)
 SET_FLAG(partial, call.partial)
 
+/* Our names, and those that NumPy and ml_dtypes have. */
 static const char *dtype_at(size_t index) {
-    return index < CR_DTYPE_INPUTS ? cr_dtype_name((cr_dtype)(index + 1)) : NULL;
+    static const char *const names[] = {
+#define CR_DTYPE(symbol, id, name, size, kind, numpy, ...) name, numpy,
+#include "kernels/core/dtype.def"
+#undef CR_DTYPE
+    };
+    return index < sizeof names / sizeof names[0] ? names[index] : NULL;
 }
 
 static int bad_dtype(const char *option, const char *value, const cured_error *error) {
-    const char *meant = cli_nearest(value, dtype_at);
+    const bool unknown = strncmp(error->text, "unknown", strlen("unknown")) == 0; /* others have advice of their own */
+    const char *meant = unknown ? cli_nearest(value, dtype_at) : NULL;
     return cli_fail(EXIT_USAGE, "--%s: %s%s%s%s", option, error->text, meant != NULL ? "; did you mean " : "",
                     meant != NULL ? meant : "", meant != NULL ? "?" : "");
 }
@@ -91,8 +98,11 @@ static int set_dtype(cli_options *o, const char *value) {
         status = cured_dtype_parse(little, &o->dtype, &error);
     }
     if (status != CURED_OK) return bad_dtype("dtype", value, &error);
-    if (!cr_dtype_is_input((cr_dtype)o->dtype)) return bad("dtype", value, "the type of an array");
-    return EXIT_OK;
+    if (cr_dtype_is_input((cr_dtype)o->dtype)) return EXIT_OK;
+    if (o->dtype == CURED_BIGINT)
+        return cli_fail(EXIT_USAGE, "--dtype: int is 4 bytes in C and 8 in NumPy: say i32 or i64");
+    return cli_fail(EXIT_USAGE, "--dtype: only answers are of %s; an array is of i64, f64 or another type of numbers",
+                    value);
 }
 
 /* A second --ops adds to the first. */
@@ -199,10 +209,10 @@ static int set_result_dtype(cli_options *o, const char *value) {
     return EXIT_OK;
 }
 
-/* "1", "0,2", "-1": up to CLI_MAX_DIMS. */
+/* "1", "0,2", "-1": up to CLI_MAX_DIMS. A second --axis adds to the first. */
 static int set_axis(cli_options *o, const char *value) {
     const char *rest = value;
-    for (o->axis_count = 0; o->axis_count < CLI_MAX_DIMS; rest++) {
+    for (; o->axis_count < CLI_MAX_DIMS; rest++) {
         char digits[12];
         uint64_t n;
         rest += strspn(rest, " ");

@@ -59,10 +59,10 @@ static bool goes_by_key(cured_op op, cr_error *error) {
 /* Options that each of the ops has to take. */
 static int check_each(const cli_options *o, const cured_op *ops, size_t op_count, bool reduces) {
     cr_error error;
-    bool pair = false;
+    const char *pair = NULL;
     for (size_t i = 0; i < op_count; i++) {
         const char *name = cured_op_name(ops[i]);
-        pair = pair || cr_op_inputs((cr_op)ops[i]) == 2;
+        if (pair == NULL && cr_op_inputs((cr_op)ops[i]) == 2) pair = name;
         const bool ranked = cr_op_closing((cr_op)ops[i]) == CR_CLOSING_ORDER,
                    digest = cr_op_closing((cr_op)ops[i]) == CR_CLOSING_DIGEST;
         if (o->keys != NULL && !goes_by_key(ops[i], &error)) return cli_fail(EXIT_USAGE, "--keys: %s", error.text);
@@ -76,8 +76,8 @@ static int check_each(const cli_options *o, const cured_op *ops, size_t op_count
                                                             : "first",
                             name);
     }
-    if (!reduces || !cli_has_option("second") || pair == (o->second != NULL)) return EXIT_OK;
-    return pair ? cli_fail(EXIT_USAGE, "%s is of two arrays: give the other as --second FILE", o->command)
+    if (!reduces || !cli_has_option("second") || (pair != NULL) == (o->second != NULL)) return EXIT_OK;
+    return pair ? cli_fail(EXIT_USAGE, "%s is of two arrays: give the other as --second FILE", pair)
                 : cli_fail(EXIT_USAGE, "--second: none of the ops takes it");
 }
 

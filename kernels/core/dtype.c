@@ -160,5 +160,7 @@ cr_status cr_dtype_parse(const char *name, cr_dtype *dtype, cr_error *error) {
     }
     if (strcmp(name, "float") == 0)
         return cr_fail(error, CR_INVALID_ARGUMENT, "dtype float is 4 bytes in C and 8 in NumPy: say f32 or f64");
+    if (strcmp(name, "uint") == 0)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "dtype uint is 4 bytes in C and 8 in NumPy: say u32 or u64");
     return parse_code(name, dtype, error);
 }

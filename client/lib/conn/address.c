@@ -64,7 +64,7 @@ cr_status cr_cl_address_parse(const char *address, bool *tcp, bool *tls, cr_erro
         return split_tcp(address, host, sizeof host, &port, error);
     }
     struct sockaddr_un un;
-    const size_t word = strspn(address, "abcdefghijklmnopqrstuvwxyz0123456789");
+    const size_t word = strspn(address, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
     if (word != 0 && address[word] == ':' && unix_path(address) == address) /* a slip, more likely than a path */
         return cr_fail(error, CR_INVALID_ARGUMENT,
                        "address '%.200s' begins with none of unix:, tcp:, tls:, embedded: and auto: (a path of that "

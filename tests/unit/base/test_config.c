@@ -236,6 +236,10 @@ static const struct {
     {"--lisen=unix:x", "--lisen: no such flag (did you mean --listen?)"},
     {"--log-lvel=info", "(did you mean --log-level?)"},
     {"--log_level=info", "--log_level: no such flag"},
+    {"--worker 2", "--worker: no such flag (did you mean --cpu-workers?)"},
+    {"--level info", "(did you mean --log-level?)"},
+    {"--hosts x", "--hosts: no such flag; --help lists them"},
+    {"--timeout-ms 5", "--timeout-ms: no such flag; --help lists them"}, /* of five */
     {"--slabs", "--slabs: needs a value"},
     {"--slabs 3", "--slabs: 3 is outside 4 to 65536"},
     {"--slabs 65537", "--slabs: 65537 is outside 4 to 65536"},
@@ -296,6 +300,7 @@ static const struct {
     {"5", "must hold one JSON object"},
     {"{\"slab\": 5}", "key \"slab\": no such option"},
     {"{\"lisen\": 5}", "key \"lisen\": no such option (did you mean listen?)"},
+    {"{\"wokers\": 5}", "key \"wokers\": no such option (did you mean cpu_workers?)"},
     {"{\"Slabs\": 5}", "key \"Slabs\": no such option"},
     {"{\"log-level\": \"info\"}", "key \"log-level\": no such option"},
     {"{\"\\u0007\": 5}", "key \"\\x07\": no such option"},

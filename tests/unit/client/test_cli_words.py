@@ -46,6 +46,12 @@ class Words(CliTest):
 
     def test_types_and_options_that_are_none(self):
         self.fails(64, "did you mean f32?", "sum", self.raw, "--dtype", "f3x")
+        for wrong, meant in (("flaot32", "float32"), ("float23", "float32"), ("unit8", "uint8"), ("bfloat61", "bfloat16")):
+            self.fails(64, "did you mean %s?" % meant, "sum", self.raw, "--dtype", wrong)
+        self.fails(64, "--dtype: int is 4 bytes in C and 8 in NumPy: say i32 or i64", "sum", self.raw, "--dtype", "int")
+        for name, says in (("uint", "say u32 or u64"), ("float128", "not offered yet"), ("float8_e4m3", "not offered yet")):
+            self.assertNotIn("did you mean", self.fails(64, says, "sum", self.raw, "--dtype", name).err)
+        self.fails(64, "only answers are of i128; an array is of i64", "sum", self.raw, "--dtype", "i128")
         self.fails(64, "did you mean bf16?", "sum", self.raw, "--result-dtype", "bf61")
         self.assertNotIn("did you mean", self.fails(64, "unknown dtype", "sum", self.raw, "--dtype", "quux").err)
         for op, more in (("sum", ("--ddof", "1")), ("sum", ("--overflow", "wrap")), ("min", ("--result-dtype", "f64")), ("sum", ("--q", "0.5"))):
@@ -56,9 +62,17 @@ class Words(CliTest):
         out = self.client("reduce", self.raw, "--ops", "sum", "--ops", "max,min").out
         self.assertEqual(self.client("reduce", self.raw, "--ops", "sum,max,min").out, out)
         self.fails(64, "--ops names sum twice", "reduce", self.raw, "--ops", "sum", "--ops", "max,sum")
+        self.fails(64, "average is of two arrays: give the other as --second FILE", "reduce", self.raw, "--ops", "sum,average")
+
+    def test_a_second_axis_adds(self):
+        cube = ("sum", self.raw, "--shape", "10,100,30")
+        whole, both = self.client(*cube, "--axis", "0,2").out, self.client(*cube, "--axis", "0", "--axis=-1").out
+        self.assertEqual((100, whole), (len(whole.split()), both))
+        self.fails(64, "--axis names dimension 2 of", *cube, "--axis", "2", "--axis=-1")
 
     def test_what_is_no_path(self):
         for name, says in (("http://host/a.npy", "is a URL, not a path"), ("s3://a/b", "is a URL, not a path"),
+                           ("HTTP://x", "is a URL, not a path"), ("git+ssh://x", "is a URL, not a path"), ("TCP:host:5", "goes behind --connect: tcp:host:5"),
                            ("tcp:host:5", "goes behind --connect: tcp:host:5"), ("tpc:host:5", "goes behind --connect: tcp:host:5"),
                            ("unxi:/s", "goes behind --connect: unix:/s")):
             self.fails(66, says, "sum", name)
@@ -66,7 +80,7 @@ class Words(CliTest):
         there = self.write("tcp:a", struct.pack("<2f", 1, 2))
         run = subprocess.run([os.path.abspath(CLIENT), "sum", "tcp:a", "--connect", self.unix], cwd=self.dir, env=ENVIRONMENT, capture_output=True, timeout=HANG_S)
         self.assertEqual((0, b"3\n"), (run.returncode, run.stdout), there)
-        for address in ("tpc:localhost:5", "http://x", "udp:x:1"):
+        for address in ("tpc:localhost:5", "http://x", "HTTP://x", "TCP:x:1", "udp:x:1"):
             result = self.run_static("ping", "--connect", address)
             self.assertEqual(64, result.code, result)
             self.assertIn("begins with none of unix:, tcp:, tls:", result.err)
