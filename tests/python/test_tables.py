@@ -1,6 +1,7 @@
 """Tables: columns of the real pandas and pyarrow, and bfloat16 arrays of ml_dtypes, where they are installed; test_inputs.py has
 stand-ins for machines without them."""
 import importlib
+import re
 import unittest
 
 import numpy
@@ -87,6 +88,53 @@ class Pandas(Case):
         with self.assertRaisesRegex(TypeError, r"a.view\('int64'\)"):
             cured.min(naive)
         self.assertEqual(10**9, cured.min(naive.view("int64")))
+
+
+    def test_advice_for_objects(self):
+        """The expressions that refusals name are computed here: each gives an array that is reduced, and its largest element is known."""
+        import datetime
+        try:
+            import xarray
+        except ImportError:
+            xarray = None
+        zone, at = datetime.timezone.utc, datetime.datetime(1970, 1, 1, 0, 0, 5)
+        stamps = [pandas.NaT, pandas.Timestamp(2, tz="UTC"), pandas.Timestamp(5, tz="Asia/Tokyo"), None]
+        words = pandas.Series(["b", "a", "c"], dtype="category")
+        cases = [(self.objects(stamps), 5), (pandas.Series(stamps[1:]), 5), (self.objects(stamps).reshape(2, 2), 5),
+                 (pandas.Series(pandas.date_range("1970", periods=3, tz="UTC", freq="N")).to_numpy(), 2),
+                 (self.objects([pandas.Timedelta(7)]), 7), (pandas.period_range("1970-01-03", periods=2, freq="D").to_numpy(), 3),
+                 (pandas.interval_range(0, 3).to_numpy(), 2), (self.objects([at]), 5 * 10**6), (self.objects([at.replace(tzinfo=zone)]), 5),
+                 (self.objects([at.date() + datetime.timedelta(9), None]), 9), (self.objects([datetime.timedelta(0, 1)]), 10**6),
+                 (words, 2), (words.array, 2), (words.astype(words.cat.categories.dtype), 2), (words.to_numpy(), 2),
+                 (words.astype("string"), 2), (pandas.Series([None, "a", "b"], dtype="string"), 2), (numpy.array(["x", "y"]), 1), (numpy.array(["2", "3"]), 3),
+                 (numpy.array([b"x"]), 0), (self.objects(["2.5"]), 2.5), (self.objects([1, None]), None), (self.objects([2, 3]), 3),
+                 (numpy.array([4], "M8[s]"), 4), (pandas.Series(numpy.array([4], "M8[ns]")), 4)]
+        if xarray is not None:
+            cases += [(xarray.DataArray(numpy.array([4, 3], kind)), 4) for kind in ("M8[ns]", "m8[ns]")]
+            cases += [(xarray.DataArray(numpy.array(["x", "y"], kind)), 1) for kind in ("U", "O")]
+            cases += [(xarray.DataArray(self.objects(stamps[1:3])), 5)]
+        for a, largest in cases:
+            with self.subTest(str(a)):
+                with self.assertRaises(TypeError) as caught:
+                    cured.max(a)
+                said = re.fullmatch(r"dtype .+? is not reduced: (?:they are objects: |text is not a number: |make it a plain type: |reduce the ends, )*(.*?)"
+                                    r"(?: (?:is|are|has|have|says|and) .*|; .*)?", str(caught.exception)).group(1)
+                answer = cured.max(eval(said, {"a": a, "numpy": numpy, "pandas": pandas}))
+                if largest is not None:
+                    self.assertEqual(largest, answer, said)
+        for a, what in ((self.objects([{}]), "objects of the type dict"), (self.objects([cured]), "objects of the type module")):
+            with self.assertRaisesRegex(TypeError, what + ", which is no number"):
+                cured.max(a)
+        with self.assertRaisesRegex(TypeError, "a.cat.codes are its numbers .-1: missing.$"):  # its texts are no numbers
+            cured.sum(words)
+        with self.assertRaisesRegex(TypeError, r"a.astype\('complex128'\)"):
+            cured.sum(self.objects([1j]))
+
+    @staticmethod
+    def objects(given):
+        a = numpy.empty(len(given), object)
+        a[:] = given
+        return a
 
 
 @unittest.skipUnless(pyarrow, "there is no pyarrow")

@@ -4,6 +4,7 @@ Called by the extension, for types that it does not know; nothing here is in the
 """
 import sys
 
+from ._advice import PLAIN, advice
 from ._cured import _arrow_types
 
 PACKAGES = ("h5py", "zarr", "netCDF4", "xarray", "dask")
@@ -138,7 +139,7 @@ def column(a):
         raise TypeError("%s: reduce its columns one by one, or a.to_numpy()" % type(a).__name__)
     dtype = a.dtype
     plain = None if is_numpys(dtype) else getattr(dtype, "numpy_dtype", None)  # of Int64, boolean, and pyarrow's
-    if plain is None or getattr(plain, "kind", "O") in ADVICE:
+    if plain is None or getattr(plain, "kind", "O") in PLAIN:
         return checked(a.to_numpy() if not is_odd(dtype) else a, dtype, a), None
     missing = a.isna()
     missing = getattr(missing, "to_numpy", lambda: missing)()
@@ -190,22 +191,8 @@ def arrow(a):
     if text == "bool":
         raise TypeError("pyarrow packs bool in bits: a.cast('uint8') makes elements of them")
     if text not in _arrow_types.split():
-        raise TypeError("pyarrow type %s is not reduced: %s" % (text, ADVICE["M" if "time" in text or "date" in text else "O"]))
+        raise TypeError("pyarrow type %s is not reduced: %s" % (text, PLAIN["M" if "time" in text or "date" in text else "O"]))
     return a.to_numpy(zero_copy_only=True)
-
-
-ADVICE = {
-    "c": "reduce a.real and a.imag",
-    "G": "a.astype('complex128') rounds its parts to a type that is reduced",
-    "g": "a.astype('float64') rounds it to a type that is reduced",
-    "O": "make it a plain type: a.astype('float64')",
-    "V": "reduce its fields one by one: a['name']",
-    "M": "a.view('int64') is its count of units; NaT is the lowest of them",
-    "m": "a.view('int64') is its count of units; NaT is the lowest of them",
-    "S": "text is not a number: a.astype('float64')",
-    "U": "text is not a number: a.astype('float64')",
-    "T": "text is not a number: a.astype('float64')",
-}
 
 
 UNKNOWN = {"bfloat16": "bf16", "float8_e4m3fn": "f8_e4m3", "float8_e5m2": "f8_e5m2"}  # to NumPy: types of ml_dtypes
@@ -229,7 +216,9 @@ def checked(values, dtype, a=None):
     kind = getattr(values.dtype, "kind", "O")
     if str(dtype) == "category":
         of = "a.cat" if hasattr(a, "cat") else "a"  # a Series; an Index or an array
-        raise TypeError("dtype category is not reduced: %s.codes are its numbers (-1: missing); a.astype(%s.categories.dtype) has its values" % (of, of))
+        plain = getattr(dtype.categories.dtype, "kind", "O") in "biuf"
+        values = "; a.astype(%s.categories.dtype) has its values" % of if plain else ""
+        raise TypeError("dtype category is not reduced: %s.codes are its numbers (-1: missing)%s" % (of, values))
     if is_spans(dtype) and "interval" in str(dtype):
         raise TypeError("dtype %s is not reduced: reduce its ends, %s.left and %s.right" % (dtype, *["a" if hasattr(a, "left") else "a.array"] * 2))
     if is_spans(dtype):
@@ -238,8 +227,8 @@ def checked(values, dtype, a=None):
     if hasattr(dtype, "tz"):
         raise TypeError("dtype %s is not reduced: a.astype('int64') is its count of nanoseconds since 1970 in UTC; a.dropna() first, where NaT "
                         "is among them" % (dtype,))
-    if kind in ADVICE:
-        raise TypeError("dtype %s is not reduced: %s" % (dtype, ADVICE["G" if kind == "c" and values.dtype.itemsize > 16 else kind]))
+    if kind in PLAIN:
+        raise TypeError("dtype %s is not reduced: %s" % (dtype, advice("G" if kind == "c" and values.dtype.itemsize > 16 else kind, a)))
     return values
 
 
@@ -266,7 +255,7 @@ def refused(a):
         kind = ""
     if kind and kind in "biuf":  # a type that is reduced, of an object that has no memory to read
         raise TypeError("%s: %s; numpy.asarray(a) makes one" % (type(a).__name__, ARRAYS))
-    raise TypeError("dtype %s is not reduced: %s" % (dtype, ADVICE.get(kind, "cast it to float64, float32 or an integer type")))
+    raise TypeError("dtype %s is not reduced: %s" % (dtype, advice(kind, a) if kind in PLAIN else "cast it to float64, float32 or an integer type"))
 
 
 def dtype_name(given):

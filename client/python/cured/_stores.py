@@ -41,7 +41,7 @@ def any_store_of(container):
 
 def store_of(container):
     store = any_store_of(container)
-    check_dtype(numpy.empty(0, store.dtype), store.dtype)
+    check_dtype(numpy.empty(0, store.dtype), store.dtype, container)
     return store
 
 
