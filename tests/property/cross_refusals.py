@@ -88,7 +88,7 @@ SENTENCES = [
     (r"^the file's array is deflated and in Fortran order, and these ops count in C order: reduce numpy.load\(path\)\[name\]",
      lambda a: a.held({"archive"})),
     (r"^axis: axes of a file go together where they are neighbours and the order of the file is the array's", lambda a: a.held(FILES) and a.along),
-    (r"^ddof: along an axis of a file a whole number is wanted", lambda a: a.held(FILES) and a.along and a.fraction),
+    (r"^ddof: (along an axis|by key|by offsets) of a file a whole number is wanted", lambda a: a.held(FILES) and (a.along or a.grouped) and a.fraction),
     # Lists
     (r"^(axis|keepdims|initial|where|offsets|keys|min_count|nulls): a list of arrays (is one array without axes|takes none|takes no mask)",
      lambda a: a.listed and a.gives(a.match[1])),
@@ -101,7 +101,7 @@ SENTENCES = [
     (r"op prod of \w+ goes by the places of elements, and there is none by key: of integers there is",
      lambda a: a.float_product and "keys" in a.beside),
     (r"^keys: the array's rows have no elements", lambda a: a.no_rows and (a.cuda or a.ask.door in PARTS)),
-    (r"^(keys|offsets|groups|drop|initial|second): not with a ddof that is no whole number", lambda a: a.fraction and a.gives(a.match[1])),
+    (r"^(initial|second): not with a ddof that is no whole number", lambda a: a.fraction and a.gives(a.match[1])),
     # cured-client
     (r"^cured-client: .*--(where|second|keys|offsets) wants C order, and .* is in Fortran order: numpy.ascontiguousarray turns it",
      lambda a: a.gives(a.match[1]) or a.match[1] == "where" and a.masked),
@@ -138,7 +138,7 @@ SENTENCES = [
     (r"^initial: not with CUDA tensors", lambda a: a.cuda and a.gives("initial")),
     (r"^arrays\[\d+\]: \d+ elements; of a product of floats in several arrays each but the last has a multiple of 4096",
      lambda a: a.cuda and a.float_product),
-    (r"^ddof: along an axis of a CUDA tensor a whole number is wanted", lambda a: a.cuda and a.fraction and a.along),
+    (r"^ddof: (along an axis|by key|by offsets) of a CUDA tensor a whole number is wanted", lambda a: a.cuda and a.fraction and (a.along or a.grouped)),
     (r"^axis: axes of a CUDA tensor go together where they are neighbours", lambda a: a.cuda and a.along),
     # The rest
     (r"^prod of floats needs the place of each element, which a masked chunk has not: reduce dask.array.ma.filled",  # of no axes alone
@@ -152,8 +152,8 @@ SENTENCES = [
     (r"^asked: a daemon counts for no search, such as medians and quantiles of arrays in parts",
      lambda a: a.ranked and a.held(CONTAINERS) and a.ask.door != "module"),
     (r"^(where|second|keys|offsets): \w+ is no array of NumPy's", lambda a: a.named({"tensor"})),  # bools, which NumPy 1.24 does not take so
-    (r"^ddof: along an axis of elements that NumPy has not a whole number is wanted",  # bools by DLPack alone, too
-     lambda a: a.along and a.fraction and (a.case.dtype not in NUMPY or a.case.dtype == "bool" and a.held({"tensor"}))),
+    (r"^ddof: (along an axis|by key|by offsets) of elements that NumPy has not a whole number is wanted",  # bools by DLPack alone, too
+     lambda a: (a.along or a.grouped) and a.fraction and (a.case.dtype not in NUMPY or a.case.dtype == "bool" and a.held({"tensor"}))),
 ]
 KNOWN = [(re.compile(sentence), tie) for sentence, tie in SENTENCES]
 

@@ -103,13 +103,64 @@ class Ddof(Case):
         self.assertTrue(math.isnan(cured.var(a, ddof=0.5, min_count=61)))
         self.assert_same(cured.var(a, ddof=0.5), cured.var(a, ddof=0.5, min_count=60))
 
+    def test_by_key(self):
+        a, keys = self.random.standard_normal((60, 2)), self.random.integers(-1, 4, 60)
+        keep = self.random.random((60, 2)) < 0.7
+        a[keys == 2, 0] = math.nan
+
+        def wanted(columns, dtype="f8", root=False):
+            return numpy.array([[nearest(variance(x.tolist(), 1.5), dtype, root) for x in columns(k)] for k in range(6)], dtype)
+        plain = wanted(lambda k: a[keys == k].T)
+        asked = dict(keys=keys, groups=6, drop=True, ddof=1.5)  # groups 4 and 5 are empty
+        self.assertEqual((1, 3), (numpy.isnan(plain[2]).sum(), numpy.isfinite(plain[:, 0]).sum()))
+        self.assert_arrays(plain, cured.var(a, **asked))
+        self.assert_arrays(wanted(lambda k: a[keys == k].T, "f4", True), cured.std(a, dtype="f4", **asked))
+        masked = wanted(lambda k: [x[m] for x, m in zip(a[keys == k].T, keep[keys == k].T)])
+        self.assert_arrays(masked, cured.var(a, where=keep, **asked))
+        self.assert_arrays(masked, cured.var(numpy.ma.masked_array(a, ~keep), **asked))
+        self.assert_arrays(wanted(lambda k: [x[~numpy.isnan(x)] for x in a[keys == k].T]), cured.var(a, nan="skip", **asked))
+        out = numpy.empty((6, 2), "f4")
+        self.assertIs(out, cured.var(a, out=out, **asked))
+        self.assert_arrays(wanted(lambda k: a[keys == k].T, "f4"), out)
+        found = cured.reduce(a, "count,std,var", **asked)
+        self.assertEqual(["count", "std", "var"], list(found))
+        self.assert_arrays(cured.count(a, keys=keys, groups=6, drop=True), found.count)
+        self.assert_arrays(plain, found.var)
+        with cured.Client("embedded:") as client:
+            self.assert_arrays(plain, client.var(a, **asked))
+        few = cured.var(a, min_count=14, **asked)
+        count = cured.count(a, keys=keys, groups=6, drop=True)
+        self.assert_arrays(numpy.where(count < 14, math.nan, plain), few)
+        self.assert_arrays(cured.var(a[:3, 1], ddof=-1, keys=numpy.array([0, 0, 0])), cured.var(a[:3, 1], ddof=-1, keys=[0, 0, 0]))
+        self.assert_arrays(numpy.zeros((2, 0)), cured.var(numpy.zeros((3, 0)), ddof=0.5, keys=[0, 0, 1]))
+
+    def test_by_offsets(self):
+        a, at = self.random.standard_normal(30).astype("f4"), [0, 1, 8, 8, 25]
+        keep = self.random.random(30) < 0.6
+
+        def wanted(of, dtype="f8"):
+            return numpy.array([nearest(variance(of(i, j).tolist(), 0.5), dtype, False) for i, j in zip(at, at[1:])], dtype)
+        plain = wanted(lambda i, j: a[i:j])
+        for offsets in (at, numpy.array(at, "i4"), numpy.array(at, "u8"), numpy.array(at).astype(">i8")):
+            self.assert_arrays(plain, cured.var(a, ddof=0.5, offsets=offsets))
+        self.assert_arrays(wanted(lambda i, j: a[i:j][keep[i:j]]), cured.var(a, ddof=0.5, offsets=at, where=keep))
+        self.assert_arrays(plain, cured.var(numpy.repeat(a, 2)[::2], correction=0.5, offsets=at))
+        out = numpy.empty(4, "f2")
+        cured.var(a, ddof=0.5, offsets=at, out=out)
+        self.assert_arrays(wanted(lambda i, j: a[i:j], "f2"), out)
+        b = a.copy()
+        b[3] = math.nan
+        self.assert_arrays(wanted(lambda i, j: numpy.delete(b[i:j], 3 - i) if i <= 3 < j else b[i:j]), cured.var(b, nan="skip", ddof=0.5, offsets=at))
+
     def test_what_is_refused(self):
         a = numpy.ones((3, 2))
         for words, ask in (("two names", lambda: cured.var(a, ddof=1, correction=1)), ("a number is wanted", lambda: cured.var(a, ddof="1")),
                            ("finite", lambda: cured.var(a, ddof=math.nan)), ("none of the ops", lambda: cured.sum(a, ddof=0.5)),
                            ("takes no ddof|ddof", lambda: cured.sum(a, ddof=2.0)), ("a partial takes a whole", lambda: cured.partial(a, "var", ddof=0.5)),
-                           ("whole number", lambda: cured.partial(a, "var").finish("var", ddof=0.5)), ("keys: not with", lambda: cured.var(a, ddof=0.5, keys=[0, 1, 0])),
-                           ("offsets: not with", lambda: cured.var(a[0], ddof=0.5, offsets=[0, 1])), ("dtype", lambda: cured.var(a, ddof=0.5, dtype="i4"))):
+                           ("whole number", lambda: cured.partial(a, "var").finish("var", ddof=0.5)), ("initial: not with", lambda: cured.var(a, ddof=0.5, keys=[0, 1, 0], initial=1)),
+                           ("keys: number 1 is 7", lambda: cured.var(a, ddof=0.5, keys=[0, 7, 0], groups=2)), ("axis", lambda: cured.var(a, 0, ddof=0.5, offsets=[0, 1])),
+                           ("offsets.1. is 3", lambda: cured.var(a[0], ddof=0.5, offsets=[0, 3])), ("nulls: ", lambda: cured.var(numpy.ma.masked_array([1, 2], [0, 1]), ddof=0.5, offsets=[0, 2], nulls="error")),
+                           ("drop|groups", lambda: cured.var(a, ddof=0.5, groups=2)), ("dtype", lambda: cured.var(a, ddof=0.5, dtype="i4"))):
             with self.assertRaisesRegex((TypeError, ValueError), words):
                 ask()
         for error in (numpy.AxisError, ValueError, IndexError):

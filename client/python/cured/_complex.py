@@ -121,7 +121,7 @@ def _view(array, make, paired=False):
     return Part(array, make, paired) if is_stored(type(array)) else make(array)
 
 
-def _in_memory(array, name):
+def in_memory(array, name):
     """NumPy's array of what a container holds; a list and an array are as they were."""
     if isinstance(array, list) or not is_stored(type(array)):
         return array
@@ -129,7 +129,7 @@ def _in_memory(array, name):
     store = any_store_of(array)
     size = math.prod(store.shape) * store.dtype.itemsize
     if size > _blocks.MOST_BYTES:
-        raise ValueError("%s: the container of complex numbers has %d bytes, and %d are read at most: pass numpy.asarray(a[…]) of a part of it"
+        raise ValueError("%s: the container has %d bytes, and %d are read at most: pass numpy.asarray(a[…]) of a part of it"
                          % (name, size, _blocks.MOST_BYTES))
     return _blocks._checked(store, tuple(slice(0, n) for n in store.shape))
 
@@ -197,7 +197,7 @@ def _mask(where):
 def _of_segments(array, makes, ops, options):
     """By offsets, which go with one axis: both parts of a number lie side by side on it."""
     yield "reduce", _view(array, _real), ["count"], _places(options)  # raises what is wrong with the places
-    array = _in_memory(array, "offsets")
+    array = in_memory(array, "offsets")
     offsets, more = whole(options["offsets"], "offsets")[0].astype("i8"), dict(options)
     if "where" in more:
         more["where"] = numpy.broadcast_to(_mask(more["where"])[..., None], array.shape + (2,)).reshape(-1)
@@ -247,7 +247,7 @@ def _of_products(array, second, options):
 
 # ---- Variances ----
 
-def _rows(array, options, groups):
+def rows_of(array, options, groups):
     """The numbers of each answer, in order."""
     if "where" in options:
         keep = numpy.broadcast_to(_mask(options["where"]), array.shape)
@@ -287,7 +287,7 @@ def _spread(array, op, options):
     if isinstance(sample, float):
         return (yield from _variance(array, op, options, plain))
     answers = []
-    for row in _rows(_in_memory(array, op), options, len(sample) if sample.shape else 1):
+    for row in rows_of(in_memory(array, op), options, len(sample) if sample.shape else 1):
         answers.append((yield from _variance(row, op, options, {})))
     return numpy.array(answers, sample.dtype).reshape(sample.shape)
 
@@ -351,7 +351,7 @@ def _second(array, second, names):
     second = numbers(second) if _cured._is_of_numbers(second) else second
     if not is_complex(second):
         raise TypeError("second: the array is of complex numbers: second.astype(a.dtype) makes these of it")
-    second = _in_memory(_opened(second), "second")
+    second = in_memory(_opened(second), "second")
     if second.shape != array.shape or second.dtype.newbyteorder("=") != array.dtype.newbyteorder("="):
         raise ValueError("second: it is %s of %r, the array %s of %r" % (second.dtype, second.shape, array.dtype, array.shape))
     return second
@@ -377,7 +377,7 @@ def _prepared(arguments):
         options["ddof"] = options.pop("correction")
     second = None
     if {"dot", "sqdist"} & set(names):
-        array = _in_memory(array, "second")
+        array = in_memory(array, "second")
         second = _second(array, options.pop("second"), names)
     elif is_complex(options.get("second")):
         raise TypeError("second: weights are real numbers")
