@@ -17,8 +17,16 @@ from cured_daemon import CLIENT, CURED, Daemon, environment, main, need_binary
 from cured_wire import CANCEL, CANCELLED, HELLO, frame, hello_message
 from test_admin import windows
 
-SECTIONS = ["Input folded", "Requests", "Where the time of a request goes, last minute", "Lanes and GPUs", "Refused, or ended to make room",
+SECTIONS = ["Input folded", "Requests", "Lanes and GPUs", "Where the time of a request goes, last minute", "Refused, or ended to make room",
             "Requests since the start", "Memory", "Users", "Slowest requests of the last hour"]
+# Of the sections that stand beside each other: those that are blank from their middle on, and how much of the two columns is filled.
+BLANKS = """(() => {
+  const box = e => e.getBoundingClientRect();
+  const stack = box($('stages').closest('main > div')), all = ['stages', 'lanes', 'rejected', 'requests', 'pools'].map(id => $(id).closest('section'));
+  const left = all.filter(s => 2 * (box(s.lastElementChild).bottom + 18 - box(s).top) < box(s).height).map(s => s.firstElementChild.textContent);
+  const heights = side => all.filter(s => (box(s).left < stack.left + stack.width / 2) === side).map(s => box(s).height).reduce((a, b) => a + b, 0);
+  return [left, Math.min(heights(true), heights(false)) / stack.height];
+})()"""
 # What is read beside each other, and must be told apart: contrast of at least 4.5 (WCAG 2.1, AA).
 CONTRAST = """(() => {
   const style = getComputedStyle(document.documentElement);
@@ -153,6 +161,29 @@ class Page(unittest.TestCase):
         self.browser.wait("document.getElementById('users').innerText.includes('uid %d')" % os.geteuid())
         self.assertTrue(self.browser.run("document.getElementById('names').hidden"))
         self.quiet()
+
+    def test_no_section_is_half_blank_beside_another(self):
+        with self.daemon.connect() as c:
+            self.assertIsNone(c.stream("u8", ["sum"], b"12").status)
+        self.open()
+        self.browser.run("paused = true")
+        lane = "{name: 'gpu', device: 'H200', workers: 4, bytes: 1e9, busy_ns: 0, memory_bytes: 1e11, memory_used: 1e9}"
+        for lanes, refused in ((1, 0), (9, 0), (2, 3), (1, 6)):
+            self.browser.run("draw({...last, lanes: [...last.lanes, ...Array(%d).fill(%s)], rejected: Object.fromEntries([...Array(%d).keys()].map(i => ['r' + i, 2]))}, last)"
+                             % (lanes - 1, lane, refused))
+            blank, filled = self.browser.run(BLANKS)
+            self.assertEqual([], blank, (lanes, refused))
+            self.assertGreater(filled, 0.5, (lanes, refused))
+
+    def test_its_captions_are_true(self):
+        self.open()
+        self.browser.run("paused = true")
+        self.browser.run("draw({...last, rejected: {calls: 2, evicted: 3}}, last)")
+        self.assertIn("5 refused or ended in all", self.browser.run("$('cards').innerText"))
+        self.assertEqual(["45 s", "89 s", "119 s", "2 min", "5 min", "1 h 1 min", "2 d 3 h"],
+                         self.browser.run("[45, 89, 119, 120, 299, 3660, 183600].map(s => span(1000 * s))"))
+        self.browser.run("past.length = 0; for (const at of [0, 89000]) past.push({at, bytes: 1, requests: 1}); chart('bytes', 'bytes', rate)")
+        self.assertEqual("last 89 s", self.browser.run("$('bytes-span').textContent"))
 
     def test_it_holds_in_a_phones_width(self):
         self.browser.size(360, 740, mobile=True)
