@@ -107,7 +107,7 @@ static cr_status start_list(cr_caller_call *call, const cr_visit *visit, const c
     cr_status status = next_slot(call, 0, error);
     if (status != CR_OK) return status;
     pthread_mutex_lock(&call->room->mutex);
-    status = cr_caller_fold_list(call->room, visit, fold, call->slots[0], &call->n[0], error);
+    status = cr_caller_fold_list(call->room, visit, fold, call->slots[0], &call->n[0], &call->telling, error);
     pthread_mutex_unlock(&call->room->mutex);
     return status;
 }

@@ -171,21 +171,23 @@ static cr_status put_array(const asked *a, const cr_visit *visit, cr_gpu_state *
     return status == CR_OK ? finish_fold(a, visit, slot, fold.n, error) : status;
 }
 
-/* The descriptors are the graph's, too. */
+/* The descriptors are the graph's, too: in its node, or in memory that it owns. */
 static cr_status put_owned_list(const asked *a, const cr_visit *visit, owned *own, cr_gpu_state *state,
                                 cr_fold_slot *slot, cr_error *error) {
     cr_list_args args = {0};
     uint64_t n = 0;
     const size_t bytes = (a->fold.count + 1) * sizeof(cr_list_array);
-    void *host = a->fold.count < CR_LIST_ROWS / 2 ? malloc(bytes) : NULL;
+    const bool told = cr_caller_list_is_told(a->fold.count);
+    void *host = told ? args.told : a->fold.count < CR_LIST_ROWS / 2 ? malloc(bytes) : NULL;
     if (host == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "graph: no memory for the list");
     cr_status status = CR_OK;
     if (!cr_caller_list_write(&a->fold, host, visit, state, slot, &args, &n))
         status = cr_fail(error, CR_INVALID_ARGUMENT, "arrays: more than %llu elements in all",
                          (unsigned long long)CR_FOLD_MAX);
-    if (status == CR_OK) status = cr_caller_error((int)allocate_beside(&own->list, bytes, host, bytes), "graph", error);
-    free(host);
-    args.arrays = own->list;
+    if (status == CR_OK && !told)
+        status = cr_caller_error((int)allocate_beside(&own->list, bytes, host, bytes), "graph", error);
+    if (!told) free(host);
+    args.arrays = own->list; /* NULL: they are told */
     if (status == CR_OK && n != 0) status = cr_caller_list_launch(&args, &a->fold, visit->stream, error);
     return status == CR_OK ? finish_fold(a, visit, slot, n, error) : status;
 }
@@ -221,7 +223,8 @@ static cr_status put_in_room(const asked *a, const cr_visit *visit, cr_error *er
         if (status == CR_OK) status = finish_fold(a, visit, room->answer, n, error);
     }
     if (status == CR_OK)
-        status = a->fold.count > 1 ? cr_caller_list_mark(room, NULL, visit, error) : cr_room_mark(room, visit, error);
+        status = a->by_fold && !cr_caller_list_is_told(a->fold.count) ? cr_caller_list_mark(room, NULL, visit, error)
+                                                                      : cr_room_mark(room, visit, error);
     if (status != CR_OK && cr_room_settle(room, visit->stream) && !a->by_fold)
         cr_room_drop_scratch(room, visit->stream);
     pthread_mutex_unlock(&room->mutex);

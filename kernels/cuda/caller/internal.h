@@ -156,10 +156,12 @@ cr_status cr_caller_check_beside(const void *data, const char *what, const cr_vi
 cr_status cr_caller_check_to(const cr_gpu_axis *axis, const cr_visit *visit, cr_error *error);
 /* Puts a fold's launches in the stream: args, of cr_fold_prepare, say of what, under which mask, and where to. */
 cr_status cr_caller_launch(cr_fold_args *args, const cr_gpu_fold *fold, cudaStream_t stream, cr_error *error);
-/* Whether the fold's arrays go by one launch, and does it: likewise. *n: the elements of all. */
+/* Whether the fold's arrays go by one launch, and does it: likewise. *n: the elements of all. *telling: as in cr_caller_fold_put. */
 bool cr_caller_lists(const cr_caller_fold *fold);
 cr_status cr_caller_fold_list(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, uint32_t slot,
-                              uint64_t *n, cr_error *error);
+                              uint64_t *n, bool *telling, cr_error *error);
+/* Whether the descriptors of so many arrays go with the launch, in args->told: then they need no memory, and no mark of a list. */
+bool cr_caller_list_is_told(size_t count);
 /* The same in parts: descriptors to `host`, with room for one more than there are arrays; and the launches, of descriptors at
  * args->arrays. False: there are too many elements. */
 bool cr_caller_list_write(const cr_caller_fold *fold, void *host, const cr_visit *visit, cr_gpu_state *state,

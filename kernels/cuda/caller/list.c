@@ -1,6 +1,6 @@
 /* list: a fold of many arrays by one launch for each family: the descriptors' way to the device.
  *
- * They are written to pinned memory and copied in the stream's order. The device's copy is read by this call's kernels and written by
+ * Of few arrays they go with the launch. Else they are written to pinned memory and copied in the stream's order. The device's copy is read by this call's kernels and written by
  * the next call's copy, which come one after the other. The pinned memory has two parts in turn: one is written again when the call
  * before the last is known to be done.
  * Thread: whoever has locked the room. Owner: the room. */
@@ -75,6 +75,8 @@ static uint64_t describe(const cr_caller_fold *fold, uint32_t size, cr_list_arra
     return all;
 }
 
+bool cr_caller_list_is_told(size_t count) { return count <= CR_LIST_TOLD; }
+
 bool cr_caller_list_write(const cr_caller_fold *fold, void *host, const cr_visit *visit, cr_gpu_state *state,
                           cr_fold_slot *to, cr_list_args *args, uint64_t *n) {
     size_t longest = 0;
@@ -98,21 +100,25 @@ cr_status cr_caller_list_launch(cr_list_args *args, const cr_caller_fold *fold, 
 
 cr_status cr_caller_list_put(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, cr_fold_slot *to,
                              uint64_t *n, cr_error *error) {
-    cr_list_args args = {0};
+    const bool told = cr_caller_list_is_told(fold->count);
+    cr_list_args args = {.arrays = NULL};
+    cr_status status = CR_OK;
     *n = 0;
     if (fold->count >= CR_LIST_ROWS / 2) /* with CR_FOLD_MAX elements, no more rows than there may be */
         return cr_fail(error, CR_INVALID_ARGUMENT, "arrays: more than 2^30");
-    cr_status status = make_room(room, fold->count + 1, visit->stream, error);
+    if (!told) status = make_room(room, fold->count + 1, visit->stream, error);
     if (status != CR_OK) return status;
-    uint8_t *host = room->list.host + room->list.part * room->list.bytes;
+    void *host = told ? (void *)args.told : room->list.host + room->list.part * room->list.bytes;
     if (!cr_caller_list_write(fold, host, visit, room->state, to, &args, n))
         return cr_fail(error, CR_INVALID_ARGUMENT, "arrays: more than %llu elements in all",
                        (unsigned long long)CR_FOLD_MAX);
     if (args.count == 0) return CR_OK;
-    args.arrays = (const cr_list_array *)(const void *)room->list.device;
-    const cudaError_t failure = cudaMemcpyAsync(room->list.device, host, (args.count + 1) * sizeof(cr_list_array),
-                                                cudaMemcpyHostToDevice, visit->stream);
-    if (failure != cudaSuccess) return cr_caller_error((int)failure, "list", error);
+    if (!told) {
+        args.arrays = (const cr_list_array *)(const void *)room->list.device;
+        const cudaError_t failure = cudaMemcpyAsync(room->list.device, host, (args.count + 1) * sizeof(cr_list_array),
+                                                    cudaMemcpyHostToDevice, visit->stream);
+        if (failure != cudaSuccess) return cr_caller_error((int)failure, "list", error);
+    }
     return cr_caller_list_launch(&args, fold, visit->stream, error);
 }
 
@@ -130,8 +136,12 @@ void cr_caller_list_over(cr_room *room, cudaEvent_t event) {
 }
 
 cr_status cr_caller_fold_list(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, uint32_t slot,
-                              uint64_t *n, cr_error *error) {
+                              uint64_t *n, bool *telling, cr_error *error) {
     cr_partial_init(&room->slots[slot].partial, fold->dtype, fold->families);
+    const bool awaited = cr_fold_await_walk(&room->slots[slot], fold->dtype, fold->families);
     const cr_status status = cr_caller_list_put(room, visit, fold, &room->slots[slot], n, error);
-    return status == CR_OK ? cr_caller_list_mark(room, room->events[slot], visit, error) : status;
+    *telling = awaited && *n != 0; /* else nothing was launched */
+    if (status != CR_OK) return status;
+    if (!cr_caller_list_is_told(fold->count)) return cr_caller_list_mark(room, room->events[slot], visit, error);
+    return cr_caller_error((int)cudaEventRecord(room->events[slot], visit->stream), "event", error);
 }

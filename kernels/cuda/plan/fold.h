@@ -84,7 +84,8 @@ typedef struct cr_fold_slot {
     cr_partial partial;
     cr_sum_found sums[CR_KNOWN_SUMS];
     uint32_t blocks;
-    uint64_t kept; /* of a masked fold: how many elements count */
+    uint32_t awaited; /* the host's: by which of the sums it sees that all is there */
+    uint64_t kept;    /* of a masked fold: how many elements count */
 } cr_fold_slot;
 
 /* A kernel's argument, passed by value. What every kernel asks for comes first: the constant cache has lines of 64 bytes, and the first
@@ -134,8 +135,10 @@ static inline bool cr_fold_is_float_sum(cr_dtype dtype, uint32_t families) {
     return families == CR_FAM_SUM && cr_dtype_kind(dtype) == CR_KIND_FLOAT;
 }
 /* Before the launches of a fold whose slot is in host memory: whether what it leaves can be seen to be there, sooner than the driver
- * says that the launches are done. Floats' sums can. The slot is made ready for it. */
+ * says that the launches are done. A sum of floats can, of elements, magnitudes, squares or terms of pairs. The slot is made ready for it. */
 bool cr_fold_await(const cr_fold_args *args, cr_dtype dtype, uint32_t families);
+/* The same of a fold that leaves digits of a walk. */
+bool cr_fold_await_walk(cr_fold_slot *slot, cr_dtype dtype, uint32_t families);
 /* Whether the fold that the slot was last for took long, since its elements are of exponents of all sizes, or many are zero. False of what
  * has no faster way then. After cr_fold_result, of more than no element. */
 bool cr_fold_was_hard(const cr_fold_slot *slot, cr_dtype dtype, uint32_t families);

@@ -22,13 +22,17 @@ typedef struct cr_list_array {
     uint32_t row;
 } cr_list_array;
 
+/* Arrays that are told with the launch: a copy to device memory takes longer than all else of such a call but its bytes. */
+enum { CR_LIST_TOLD = 320 };
+
 /* fold: of one of the arrays, for what is looked at before the others; its state and slot are the whole list's. */
 typedef struct cr_list_args {
     cr_fold_args fold;
-    const cr_list_array *arrays;
-    uint32_t rows, per_block; /* CR_LIST_ROWS at most */
-    uint32_t count;           /* 1 and more, none of them without elements */
-    bool edges;               /* some array does not begin and end at multiples of 16 bytes */
+    const cr_list_array *arrays; /* NULL: they are told */
+    uint32_t rows, per_block;    /* CR_LIST_ROWS at most */
+    uint32_t count;              /* 1 and more, none of them without elements */
+    bool edges;                  /* some array does not begin and end at multiples of 16 bytes */
+    cr_list_array told[CR_LIST_TOLD + 1];
 } cr_list_args;
 
 /* Launchers in fold.def's table take a cr_fold_args; those of lists take it for the beginning of a cr_list_args. NULL: lists of this type

@@ -9,6 +9,8 @@
 #include "kernels/cuda/thread/simt.cuh"
 #include "kernels/cuda/walk/walk.cuh"
 
+CR_DEVICE const cr_list_array *cr_list_arrays(const cr_list_args &args) { return args.arrays != nullptr ? args.arrays : args.told; }
+
 /* Descriptors at hand, a warp's worth of them in shared memory: so 31 short arrays take one way to memory, and not one each. */
 struct cr_list_window {
     uint32_t base;
@@ -18,7 +20,7 @@ struct cr_list_window {
         const uint32_t lane = threadIdx.x % CR_WARP;
         base = at;
         __syncwarp();
-        mine[lane] = args.arrays[min(at + lane, args.count)];
+        mine[lane] = cr_list_arrays(args)[min(at + lane, args.count)];
         __syncwarp();
     }
     /* Whether number `at` and the next one are there. */
@@ -74,7 +76,7 @@ CR_DEVICE uint32_t cr_list_find(const cr_list_args &args, uint32_t row) {
     uint32_t low = 0, high = args.count;
     while (high - low > 1) {
         const uint32_t step = (high - low + CR_WARP - 1) / CR_WARP, at = low + step * (threadIdx.x % CR_WARP);
-        const bool before = at < high && args.arrays[at].row <= row;
+        const bool before = at < high && cr_list_arrays(args)[at].row <= row;
         const uint32_t last = 31 - __clz((int)__ballot_sync(CR_EVERYONE, before));
         low += step * last;
         high = min(high, low + step);
@@ -110,9 +112,9 @@ CR_DEVICE void cr_list_edges(A &acc, const cr_list_args &args, uint32_t row, uin
                              typename A::Shared &shared) {
     const uint32_t lane = threadIdx.x % CR_WARP;
     uint32_t at = cr_list_find(args, row);
-    if (args.arrays[at].row < row) at++;
+    if (cr_list_arrays(args)[at].row < row) at++;
     window.load(args, at);
-    for (at += threadIdx.x / CR_WARP; at < args.count && args.arrays[at].row < end; at += CR_WARPS) {
+    for (at += threadIdx.x / CR_WARP; at < args.count && cr_list_arrays(args)[at].row < end; at += CR_WARPS) {
         cr_list_spot<A::SIZE> spot;
         spot.take(args, window, at);
         if (spot.edges() == 0) continue;
