@@ -56,11 +56,11 @@ template <int DIGITS> CR_DEVICE long long cr_digits_carried(long long digit) {
     return digit + (lane == 0 ? 0 : up);
 }
 
-/* The first warp, at a block's end: `digit` is the block's, in each lane. dirty: something of the block is in the limbs. */
+/* A warp, at a block's end: `digit` is the block's, in each lane. dirty: something of the block is in the limbs. */
 template <int DIGITS>
 CR_DEVICE void cr_digits_tell(const cr_fold_args &args, cr_sum_state *to, cr_sum_found *found, long long digit, bool dirty,
-                              int unit, int limbs) {
-    const uint32_t blocks = args.plan.blocks, lane = threadIdx.x;
+                              int unit, int limbs, uint32_t lane) {
+    const uint32_t blocks = args.plan.blocks;
     if (lane > DIGITS) return;
     const bool control = lane == DIGITS;
     unsigned long long word = control ? dirty : (unsigned long long)digit + CR_DIGIT_BIAS;

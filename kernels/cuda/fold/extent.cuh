@@ -12,9 +12,8 @@
 /* Compared by: not a number is within no limits. */
 struct cr_glimpse_limits {
     float top, bottom, least; /* at most, at least, more than that in magnitude */
-    float near;               /* of elements that are not far apart: more than that in magnitude, too */
 
-    CR_DEVICE void nothing() { top = bottom = least = near = __uint_as_float(0x7fffffffu); }
+    CR_DEVICE void nothing() { top = bottom = least = __uint_as_float(0x7fffffffu); }
 
     /* What is beside a number in the order, that is, in its keys. */
     CR_DEVICE static uint32_t key(uint32_t bits) { return (uint32_t)cr_key_of<CR_F32>(bits); }
@@ -47,11 +46,6 @@ struct cr_glimpse_limits {
         high = others_high < high ? others_high + 1 : high + beside;
         bottom = number(max(low, key(__float_as_uint(bottom))));
         top = number(min(~high, key(__float_as_uint(top))));
-    }
-    /* Not far apart is: no more than so many binades below the largest magnitude. */
-    CR_DEVICE void apart(uint32_t binades) {
-        const uint32_t most = max(__float_as_uint(top) & 0x7fffffffu, __float_as_uint(bottom) & 0x7fffffffu) >> 23;
-        near = __uint_as_float(most > binades ? ((most - binades) << 23) - 1 : 0);
     }
     /* An element's float32, from its key. */
     template <cr_dtype D, class rank> CR_DEVICE static uint32_t pattern(rank of) {
@@ -172,10 +166,10 @@ struct cr_glimpse<D, BOTH, true> {
     }
     /* Whether the least magnitude is at most so many binades below the largest. */
     template <int BINADES> CR_DEVICE bool spans() const {
-        const float high = fmaxf(fabsf(lower(most)), fabsf(upper(most))), low = fmaxf(fabsf(lower(least)), fabsf(upper(least)));
-        return __fmul_rn(fminf(lower(near), upper(near)), (float)(1 << BINADES)) > fmaxf(high, low);
+        float high = fmaxf(fabsf(lower(most)), fabsf(upper(most)));
+        if (BOTH) high = fmaxf(high, fmaxf(fabsf(lower(least)), fabsf(upper(least))));
+        return __fmul_rn(fminf(lower(near), upper(near)), (float)(1 << BINADES)) > high;
     }
-    CR_DEVICE bool not_apart(const cr_glimpse_limits &limits) const { return fminf(lower(near), upper(near)) > limits.near; }
     CR_DEVICE bool around_zero(const cr_glimpse_limits &limits) const {
         return cr_larger(lower(most), upper(most)) <= limits.top && fminf(lower(least), upper(least)) >= limits.bottom &&
                limits.top > 0 && limits.bottom < 0;

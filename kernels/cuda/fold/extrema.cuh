@@ -56,8 +56,8 @@ struct cr_extrema_wanted {
     /* extrema wanted, the first of them, the other one if there are two */
     static constexpr int SIDES = LEAST && MOST ? 2 : 1;
     static constexpr bool FIRST = !LEAST, SECOND = true;
-    /* One value that shares a word with the number of blocks. */
-    static constexpr bool COUNTED = SIDES == 1 && !PLACES && !WIDE;
+    /* Values that share words with the number of blocks. */
+    static constexpr bool COUNTED = !PLACES && !WIDE;
     typedef typename cr_best_types<D, false, false, WIDE>::rank rank;
 };
 
@@ -119,25 +119,19 @@ struct cr_extrema_found : cr_extrema_wanted<D, WANTED> {
     /* Likewise, when `best` is the warp's already. */
     template <int WARPS>
     CR_DEVICE void leave_warps(const cr_fold_args &args, uint64_t *room) {
-        meet<WARPS>(room);
-        if (threadIdx.x != 0) return;
-        if (is::COUNTED) {
-            if (count(args)) put(args);
-        } else if (is_last(args)) {
-            put(args);
-        } else {
-            send(args);
-        }
+        show<WARPS>(room);
+        __syncthreads();
+        if (threadIdx.x < CR_WARP) tell<WARPS>(args, room);
     }
     static CR_DEVICE bool is_last(const cr_fold_args &args) { return blockIdx.x == args.plan.blocks - 1; }
     static CR_DEVICE place_type least_nan(place_type x) {
         if (!__any_sync(CR_EVERYONE, x != NONE)) return NONE;
         return is::PLACES ? cr_warp_rank(x) : 0;
     }
-    /* From the warps' best to the block's, in its first warp. */
+    /* A warp's best, to the block's first warp: which tells it behind a barrier. */
     template <int WARPS>
-    CR_DEVICE void meet(uint64_t *room) {
-        const uint32_t warp = threadIdx.x / CR_WARP, lane = threadIdx.x % CR_WARP, other = lane % WARPS;
+    CR_DEVICE void show(uint64_t *room) {
+        const uint32_t warp = threadIdx.x / CR_WARP, lane = threadIdx.x % CR_WARP;
         if (is::FLOAT) nan = least_nan(nan);
 #pragma unroll
         for (int k = 0; k < SIDES; k++) {
@@ -147,21 +141,34 @@ struct cr_extrema_found : cr_extrema_wanted<D, WANTED> {
             }
         }
         if (is::FLOAT && lane == 0) room[2 * SIDES * WARPS + warp] = nan;
-        __syncthreads();
-        if (warp != 0) return;
+    }
+    template <int WARPS>
+    CR_DEVICE void tell(const cr_fold_args &args, const uint64_t *room) {
+        const uint32_t other = threadIdx.x % WARPS;
 #pragma unroll
         for (int k = 0; k < SIDES; k++) {
             best[k] = {(rank)room[2 * k * WARPS + other], is::PLACES ? (place_type)room[(2 * k + 1) * WARPS + other] : 0};
             best[k].meet_warp();
         }
         if (is::FLOAT) nan = least_nan((place_type)room[2 * SIDES * WARPS + other]);
+        if (is::COUNTED ? threadIdx.x >= SIDES : threadIdx.x != 0) return;
+        if constexpr (is::COUNTED) {
+            const int k = SIDES == 1 ? 0 : (int)threadIdx.x; /* a thread a side, so that their ways to memory are one */
+            if (SIDES == 2 && k == 1) best[0] = best[SIDES - 1];
+            if (count(args, k)) put(args, k);
+        } else if (is_last(args)) {
+#pragma unroll
+            for (int k = 0; k < SIDES; k++) put(args, k);
+        } else {
+            send(args);
+        }
     }
     /* Adds a block's rank to the word: its complement in the upper half, of which the highest stays; in the lower half the blocks
      * and, 16 bits up, those with NaNs. A thread's operations on one word stay in order, so the addition that finds all other
      * blocks counted finds their ranks as well. Whether this is that one: then rank and nan are those of all. */
-    CR_DEVICE bool count(const cr_fold_args &args) {
+    CR_DEVICE bool count(const cr_fold_args &args, int k) {
         if (args.plan.blocks == 1) return true;
-        unsigned long long *word = &args.state->counted;
+        unsigned long long *word = &args.state->counted[k];
         cr_raise_upper(word, ~(uint32_t)best[0].rank);
         const uint64_t here = nan == NONE ? 1 : 0x10001, all = atomicAdd(word, (unsigned long long)here) + here;
         if ((all & 0xffff) != args.plan.blocks) return false;
@@ -207,15 +214,22 @@ struct cr_extrema_found : cr_extrema_wanted<D, WANTED> {
         if (is::PLACES) open(args.state->mail[NAN_LETTER][block], first);
         nan = min(nan, (place_type)first);
     }
-    /* Without places an index only says that there is such an element: 0. No element but NaNs: as cr_partial_init left it. */
-    CR_DEVICE void put(const cr_fold_args &args) const {
+    /* Side k, which lies in best[0] where sides are counted. Without places an index only says that there is such an element: 0. No
+     * element but NaNs: as cr_partial_init left it. */
+    CR_DEVICE void put(const cr_fold_args &args, int k) const {
         cr_partial *out = &args.slot->partial;
-        out->first_nan = nan == NONE ? UINT64_MAX : is::PLACES ? args.index + nan : 0;
-        if (is::FLOAT && best[0].rank == CR_NO_RANK(rank)) return;
-        if (is::LEAST) out->min.key = best[0].rank;
-        if (is::LEAST) out->min.index = is::PLACES ? args.index + best[0].at : 0;
-        if (is::MOST) out->max.key = (rank)~best[SIDES - 1].rank;
-        if (is::MOST) out->max.index = is::PLACES ? args.index + best[SIDES - 1].at : 0;
+        const winner &mine = best[is::COUNTED ? 0 : k];
+        if (k == 0) out->first_nan = nan == NONE ? UINT64_MAX : is::PLACES ? args.index + nan : 0;
+        if (is::FLOAT && mine.rank == CR_NO_RANK(rank)) return;
+        const uint64_t index = is::PLACES ? args.index + mine.at : 0;
+        if (is::LEAST && k == 0) {
+            out->min.key = mine.rank;
+            out->min.index = index;
+        }
+        if (is::MOST && k == SIDES - 1) {
+            out->max.key = (rank)~mine.rank;
+            out->max.index = index;
+        }
     }
 };
 

@@ -419,26 +419,34 @@ struct cr_float_sum : cr_sum_marks {
         }
     }
 
+    /* Whether this thread has put something into the limbs, or will. */
+    CR_DEVICE bool is_dirty() const { return (used && !Bins::IN_DIGITS) || loose; }
+    /* The block together, where some thread of it is dirty. */
+    CR_DEVICE void settle(Shared &shared) {
+        const uint32_t lane = threadIdx.x % 32;
+        if constexpr (!Bins::IN_DIGITS) {
+            if (__syncthreads_or(used)) Bins::flush(shared.bins, to, used);
+        }
+        if (lane < 3 && shared.special[threadIdx.x / 32][lane] != 0)
+            atomicAdd(&to->special[lane], (unsigned long long)shared.special[threadIdx.x / 32][lane]);
+        __threadfence();
+        __syncthreads();
+    }
+    /* A warp, behind a barrier: the block's digits, in which its warps' accumulators were drained before. */
+    CR_DEVICE void tell(Shared &shared, bool dirty, uint32_t lane) {
+        long long digit = 0;
+        if (lane < DIGITS) {
+#pragma unroll
+            for (int w = 0; w < WARPS; w++) digit += shared.digit[w][lane];
+        }
+        cr_digits_tell<DIGITS>(*args, to, &args->slot->sums[AT], cr_digits_carried<DIGITS>(digit), dirty, unit, LIMBS, lane);
+    }
+
     CR_DEVICE void publish(const cr_fold_args &, Shared &shared) {
         drain(shared);
-        bool dirty = __syncthreads_or((used && !Bins::IN_DIGITS) || loose) != 0;
-        if (dirty) {
-            const uint32_t lane = threadIdx.x % 32;
-            if constexpr (!Bins::IN_DIGITS) {
-                if (__syncthreads_or(used)) Bins::flush(shared.bins, to, used);
-            }
-            if (lane < 3 && shared.special[threadIdx.x / 32][lane] != 0)
-                atomicAdd(&to->special[lane], (unsigned long long)shared.special[threadIdx.x / 32][lane]);
-            __threadfence();
-            __syncthreads();
-        }
-        if (threadIdx.x >= 32) return;
-        long long digit = 0;
-        if (threadIdx.x < DIGITS) {
-#pragma unroll
-            for (int w = 0; w < WARPS; w++) digit += shared.digit[w][threadIdx.x];
-        }
-        cr_digits_tell<DIGITS>(*args, to, &args->slot->sums[AT], cr_digits_carried<DIGITS>(digit), dirty, unit, LIMBS);
+        const bool dirty = __syncthreads_or(is_dirty()) != 0;
+        if (dirty) settle(shared);
+        if (threadIdx.x < 32) tell(shared, dirty, threadIdx.x);
     }
 };
 

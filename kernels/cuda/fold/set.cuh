@@ -6,9 +6,9 @@
  * after the other. What only that needs lies in shared memory meanwhile, for a warp shares all of it, and registers are what limits a
  * pass that does several things.
  *
- * Where nobody asks for places (16-bit types), each thread keeps its own extrema, and a tile that is in the windows is only added, however
- * its elements compare with those before. If a thread's part of it spans few enough binades, all of it is one float64, and so
- * is all of its squares, before they go to an anchor.
+ * Of 16-bit types, if a thread's part of a tile spans few enough binades, all of it is one float64, and so is all of its squares, before
+ * they go to an anchor. Where nobody asks for places, each thread keeps its own extrema, and a tile that is in the windows is only
+ * added, however its elements compare with those before.
  *
  * Thread: GPU. Owner: the kernel. */
 #ifndef CURED_KERNELS_CUDA_FOLD_SET_CUH
@@ -160,13 +160,13 @@ struct cr_set {
     typedef decltype(wide_type::nan) place_type;
     static constexpr int SIZE = E::SIZE, UNROLL = U, BLOCKS = RESIDENT, LANES = CR_GPU_VECTOR / SIZE;
     static constexpr bool SELF = true, CHUNKED = true, LATE = true;
-    /* Squares of 16-bit elements: four that are not far apart are one float64, before they go to an anchor. */
-    static constexpr bool GROUPED = SQUARES && PLACES && SIZE == 2;
+    static constexpr bool ENDS = ORDER && !PLACES; /* of 16-bit types */
     /* All that a thread has of a tile is one float64: its elements are multiples of 2^-APART and less of its largest, and 32 squares of
      * them fit 53 bits. MARGIN: binades that a window keeps for the sum of so many. */
-    static constexpr bool WHOLE = ORDER && !PLACES;
+    static constexpr bool WHOLE = SIZE == 2;
     static constexpr int APART = (53 - 7) / 2 - E::MANTISSA, MARGIN = !WHOLE || plain_sum::HALF ? 0 : 3;
-    static_assert(!WHOLE || (SIZE == 2 && U * LANES == 32), "32 squares");
+    static_assert(!WHOLE || U * LANES == 32, "32 squares");
+    static_assert(!ENDS || SIZE == 2, "a thread's own are of 16 bits");
     static constexpr uint32_t FRESH = ~0u; /* room before the first tile */
     struct Own { /* a warp's */
         cr_sum_kept sum, squares;
@@ -192,7 +192,7 @@ struct cr_set {
     winner alone[2];
     place_type alone_nan;
     bool alone_nonzero;
-    std::conditional_t<WHOLE, cr_ends<D>, cr_no_ends> ends;
+    std::conditional_t<ENDS, cr_ends<D>, cr_no_ends> ends;
 
     CR_DEVICE static Own &own(Shared &shared) { return shared.own[threadIdx.x / CR_WARP]; }
 
@@ -218,7 +218,7 @@ struct cr_set {
         for (int k = 0; k < 2; k++) alone[k] = {CR_NO_RANK(typename extrema::rank), wide_type::NONE};
         alone_nan = wide_type::NONE;
         alone_nonzero = false;
-        if constexpr (WHOLE) ends.clear();
+        if constexpr (ENDS) ends.clear();
     }
 
     template <class S, int N> CR_DEVICE static constexpr uint32_t adds() { return N * LANES / S::GROUP; }
@@ -260,8 +260,6 @@ struct cr_set {
             uint32_t others = 0;
             if (lane < 2) others = atomicMin(&shared.bar[lane], lane == 0 ? low : high);
             limits.template beyond<D>(low, high, __shfl_sync(CR_EVERYONE, others, 0), __shfl_sync(CR_EVERYONE, others, 1));
-            /* 2·(binades apart + bits of a significand) + 2 ≤ 53 */
-            if constexpr (GROUPED) limits.apart((53 - 2) / 2 - E::MANTISSA - 1);
         }
     }
     /* What may only be added from here on, and how often. */
@@ -308,7 +306,7 @@ struct cr_set {
         const bool full = __all_sync(CR_EVERYONE, room != 0 && glimpse.within(limits)); /* of elements that are not zero */
         if (!full && (room == 0 || room == FRESH || !plain_sum::Window::within(plain_sum::template spread<N>(v), window(mine))))
             return false;
-        if constexpr (WHOLE) {
+        if constexpr (ENDS) {
             if (full) {
                 ends.also(glimpse);
             } else {
@@ -364,17 +362,12 @@ struct cr_set {
             return;
         }
         room--;
-        if constexpr (WHOLE) {
+        if constexpr (ENDS) {
             if (within) ends.also(seen);
+        }
+        if constexpr (WHOLE) {
             if (within && __all_sync(CR_EVERYONE, seen.template spans<APART>())) {
                 add_whole<N>(v);
-                return;
-            }
-        }
-        if constexpr (GROUPED) {
-            if (within && __all_sync(CR_EVERYONE, seen.not_apart(limits))) {
-#pragma unroll
-                for (int j = 0; j < N; j++) add_grouped(v[j]);
                 return;
             }
         }
@@ -407,23 +400,6 @@ struct cr_set {
             count_once<square_sum, N>(squares, 1, __dadd_rn(squares.anchor(1), __dsub_rn(all, __dsub_rn(next, first))));
         }
     }
-    CR_DEVICE void add_grouped(const uint4 &v) {
-        static_assert(!GROUPED || (plain_sum::GROUP == 4 && square_sum::GROUP == 4 && square_sum::LEVELS == 2), "as it is below");
-#pragma unroll
-        for (int e = 0; e < LANES; e += 4) {
-            double x[4];
-            long long none = 0;
-#pragma unroll
-            for (int i = 0; i < 4; i++) x[i] = E::lane(v, e + i);
-            sum.template add<0>(x, none);
-            double all = __dmul_rn(x[0], x[0]);
-#pragma unroll
-            for (int i = 1; i < 4; i++) all = __fma_rn(x[i], x[i], all);
-            const double first = squares.anchor(0), next = __dadd_rn(first, all);
-            squares.acc[0] += square_sum::bits(next);
-            squares.acc[1] += square_sum::bits(__dadd_rn(squares.anchor(1), __dsub_rn(all, __dsub_rn(next, first))));
-        }
-    }
     CR_DEVICE void one(uint64_t bits, uint64_t index, Shared &shared) {
         Own &mine = own(shared);
         sum.bounds = mine.sum.bounds;
@@ -443,19 +419,40 @@ struct cr_set {
         }
         alone_nonzero = (bits & ~(1ull << (8 * SIZE - 1))) != 0;
     }
+    /* The families' ends side by side, a warp each, behind one barrier: each is a way to memory and back. */
     CR_DEVICE void publish(const cr_fold_args &args, Shared &shared) {
         Own &mine = own(shared);
+        const uint32_t warp = threadIdx.x / CR_WARP, lane = threadIdx.x % CR_WARP;
+        bool sum_dirty = false, squares_dirty = false;
+        wide_type found;
         settle<U>(mine);
-        if constexpr (ORDER) publish_order(args, shared);
         mine.sum.recall(sum);
-        sum.publish(args, shared.sum);
+        sum.drain(shared.sum);
+        bool dirty = sum.is_dirty();
         if constexpr (SQUARES) {
-            __syncthreads();
             mine.squares.recall(squares);
-            squares.publish(args, shared.squares);
+            squares.drain(shared.squares);
+            dirty = dirty || squares.is_dirty();
+        }
+        if constexpr (ORDER) show_order(args, shared, found);
+        if (__syncthreads_or(dirty)) {
+            sum_dirty = __syncthreads_or(sum.is_dirty()) != 0;
+            if (sum_dirty) sum.settle(shared.sum);
+            if constexpr (SQUARES) {
+                squares_dirty = __syncthreads_or(squares.is_dirty()) != 0;
+                if (squares_dirty) squares.settle(shared.squares);
+            }
+        }
+        if (warp == CR_WARPS - 1) sum.tell(shared.sum, sum_dirty, lane);
+        if constexpr (SQUARES) {
+            if (warp == CR_WARPS - 2) squares.tell(shared.squares, squares_dirty, lane);
+        }
+        if constexpr (ORDER) {
+            if (warp == 0) found.template tell<CR_WARPS>(args, shared.room);
+            if (warp == 1 && lane < 2) count(args, shared, lane == 1);
         }
     }
-    CR_DEVICE void publish_order(const cr_fold_args &args, Shared &shared) {
+    CR_DEVICE void show_order(const cr_fold_args &args, Shared &shared, wide_type &all) {
         order_kept &mine = own(shared).order;
         const uint32_t lane = threadIdx.x % CR_WARP;
         const uint32_t more = __reduce_add_sync(CR_EVERYONE, (uint32_t)alone_nonzero | (alone_nan != wide_type::NONE ? 1u << 16 : 0));
@@ -466,8 +463,7 @@ struct cr_set {
             for (int k = 0; k < 2; k++) alone[k].take({mine.best[k], (place_type)mine.index[k]});
             alone_nan = min(alone_nan, PLACES || mine.nan == CR_NOWHERE ? (place_type)mine.nan : 0);
         }
-        wide_type all; /* places count from the array's first element */
-        if constexpr (PLACES) {
+        if constexpr (PLACES) { /* which count from the array's first element */
 #pragma unroll
             for (int k = 0; k < 2; k++) all.best[k] = {alone[k].rank, alone[k].at == CR_NOWHERE ? CR_NOWHERE : alone[k].at - args.index};
             all.nan = alone_nan == CR_NOWHERE ? CR_NOWHERE : alone_nan - args.index;
@@ -476,9 +472,13 @@ struct cr_set {
             all.best[1] = {min(alone[1].rank, ends.high.rank()), 0};
             all.nan = alone_nan;
         }
-        all.template leave<CR_WARPS>(args, shared.room); /* with a barrier */
-        if (threadIdx.x < CR_GPU_THREADS - 2) return;
-        const bool nans = threadIdx.x == CR_GPU_THREADS - 1;
+        all.template collect<CR_WARPS>(args);
+#pragma unroll
+        for (int k = 0; k < 2; k++) all.best[k].meet_warp();
+        all.template show<CR_WARPS>(shared.room);
+    }
+    /* What the block has counted: NaNs, or elements that are not zero. */
+    CR_DEVICE static void count(const cr_fold_args &args, const Shared &shared, bool nans) {
         uint64_t value = 0;
         for (int w = 0; w < CR_WARPS; w++) value += nans ? shared.own[w].order.nans : shared.own[w].order.nonzero;
         if (!cr_leave_word(&args.state->prod.special[nans], value, args.plan.blocks)) return;

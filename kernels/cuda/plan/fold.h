@@ -52,7 +52,8 @@ typedef struct cr_gpu_state {
     uint32_t next_in_turn,
         pad[15]; /* counts the chunks that have a block, of folds that wait for the one before; see cr_walk_chunks */
     uint32_t next[CR_GPU_COUNTERS]; /* of folds that do not wait: each of those that run at a time has one of them */
-    unsigned long long counted, around[15]; /* an extremum of at most 32 bits, and the blocks that have told theirs */
+    unsigned long long counted[2],
+        around[14]; /* an extremum of at most 32 bits each, and the blocks that have told theirs */
     /* What a block tells the last one, in letters of 16 bytes that are there as a whole or not (the second word of one is not zero):
      * so no block waits for its writes to be seen, and only the last block waits for the others. Whoever reads one leaves zero
      * behind. */

@@ -94,7 +94,7 @@ static cr_status fold(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t numbe
         const bool awaited = cr_fold_await(&args, f->dtype, f->families);
         if (awaited && cr_fold_there(slot)) std::abort();
         for (uint32_t j = 0; f->n != 0 && j < launches; j++) launchers[j](&args, nullptr);
-        if (awaited && !cr_fold_there(slot) && !cr_sum_in_limbs(slot->sums)) std::abort();
+        if (awaited && !cr_fold_there(slot) && !cr_sum_in_limbs(&slot->sums[slot->awaited])) std::abort();
         cr_fold_result(slot, f->dtype, f->families, f->n);
     }
     return CR_OK;
