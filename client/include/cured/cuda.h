@@ -12,8 +12,9 @@
  * version and libcured's where they differ; or that the driver is missing, or older than the CUDA runtime (both versions are named).
  *
  * What is enqueued stands in the caller's stream like any kernel: it reads what the stream's earlier work wrote, and whatever comes
- * later on the stream waits for it. No other stream is used, the device is never waited for as a whole, no thread is started, and the
- * thread's current device is afterwards what it was. The arrays and the stream are of one device and of its primary context, which is
+ * later on the stream waits for it. No other stream is used, but for a moment beside a capture, where one of the call's own fills the
+ * memory of the graph. The device is never waited for as a whole, no thread is started, and the thread's current device is afterwards
+ * what it was. The arrays and the stream are of one device and of its primary context, which is
  * the one that CUDA's runtime, torch and CuPy use; FAILED_PRECONDITION names another. An array must stay as it is until the stream
  * has come past the call.
  *

@@ -89,12 +89,19 @@ static cr_status put(cr_room *room, const cr_visit *visit, const cr_gpu_axis *ax
     return cr_caller_error((int)failure, "axis", error);
 }
 
+cr_status cr_caller_need_answers(cr_room *room, uint64_t bytes, const cr_visit *visit, cr_error *error) {
+    const uint64_t before = room->answer_bytes;
+    const cr_status status = cr_room_grow(&room->answers, &room->answer_bytes, bytes, visit->stream, error);
+    if (status != CR_OK || room->answer_bytes == before) return status;
+    return cr_caller_error((int)cudaMemsetAsync(room->answers, 0, room->answer_bytes, visit->stream), "answers", error);
+}
+
 static cr_status run_axis(cr_room *room, const cr_visit *visit, const cr_gpu_axis *axis, void *const *results,
                           cr_error *error) {
     uint64_t at[CR_GPU_AXIS_OPS], failed = 0;
     const void *ignored[CR_GPU_AXIS_OPS];
     const uint64_t bytes = cr_axis_lay_out(axis, at);
-    cr_status status = cr_room_grow(&room->answers, &room->answer_bytes, bytes, visit->stream, error);
+    cr_status status = cr_caller_need_answers(room, bytes, visit, error);
     if (status == CR_OK) status = cr_caller_need_scratch(room, axis, visit, error);
     if (status == CR_OK) status = put(room, visit, axis, results, at, bytes, error);
     if (status == CR_OK) status = cr_room_wait(room, room->last, error);

@@ -209,6 +209,8 @@ cr_status cr_caller_from_linear(const cr_gpu_axis *axis, uint32_t families, cons
 
 /* The axis that answers by offsets or by key have, as rows of one element. */
 cr_gpu_axis cr_caller_answers_of(const cr_gpu_axis *axis, uint64_t count);
+/* Room for answers of so many bytes. New memory is zeros, because the gaps between answers are copied, too. */
+cr_status cr_caller_need_answers(cr_room *room, uint64_t bytes, const cr_visit *visit, cr_error *error);
 /* Behind the kernels: waits for room->answers, laid out as cr_axis_lay_out says, whose first word says what is wrong. Where it is 0, the
  * answers are at results. */
 cr_status cr_caller_bring(cr_room *room, const cr_visit *visit, const cr_gpu_axis *answers, const uint64_t *at,

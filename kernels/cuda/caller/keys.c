@@ -77,7 +77,7 @@ static cr_status run(cr_room *room, const cr_visit *visit, const cr_gpu_keys *k,
     unsigned long long wrong = 0;
     const cr_gpu_axis answers = cr_caller_answers_of(&k->axis, cr_keys_answers(&k->keys));
     const uint64_t bytes = cr_axis_lay_out(&answers, at);
-    cr_status status = cr_room_grow(&room->answers, &room->answer_bytes, bytes, visit->stream, error);
+    cr_status status = cr_caller_need_answers(room, bytes, visit, error);
     if (status == CR_OK) status = need_state(room, cr_ways_state(k, visit->multiprocessors), visit, error);
     if (status != CR_OK) return status;
     for (uint32_t i = 0; i < k->axis.op_count; i++) out[i] = room->answers + at[i];

@@ -92,7 +92,7 @@ static cr_status run(cr_room *room, const cr_visit *visit, asked *a, cr_error *e
     const cr_gpu_axis answers = cr_caller_answers_of(&s->axis, s->offsets.count);
     const uint64_t bytes = cr_axis_lay_out(&answers, at);
     cr_status status = a->here ? CR_OK : cr_caller_bring_offsets(room, visit, &s->offsets, error);
-    if (status == CR_OK) status = cr_room_grow(&room->answers, &room->answer_bytes, bytes, visit->stream, error);
+    if (status == CR_OK) status = cr_caller_need_answers(room, bytes, visit, error);
     if (status == CR_OK)
         status = cr_caller_need_bytes(room, cr_segments_scratch(s, visit->multiprocessors), visit, error);
     for (uint32_t k = 0; k < s->axis.op_count && status == CR_OK; k++) out[k] = room->answers + at[k];
