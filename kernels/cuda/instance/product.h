@@ -58,13 +58,13 @@
     same(kind, CR_I8, CR_U8) same(kind, CR_I16, CR_U16) same(kind, CR_I32, CR_U32) same(kind, CR_I64, CR_U64)
 #define CR_FOLD_SIGNED(kind) CR_SIGNED(CR_FOLD_SAME, kind)
 /* Everything as unsigned integers of its size. */
-#define CR_FOLD_BITS(kind)                                                                                    \
-    CR_FOLD_SAME(kind, CR_BOOL, CR_U8)                                                                        \
-    CR_FOLD_SIGNED(kind)                                                                                      \
-    CR_FOLD_SAME(kind, CR_F8_E4M3, CR_U8)                                                                     \
-    CR_FOLD_SAME(kind, CR_F8_E5M2, CR_U8)                                                                     \
-    CR_FOLD_SAME(kind, CR_F16, CR_U16) CR_FOLD_SAME(kind, CR_BF16, CR_U16) CR_FOLD_SAME(kind, CR_F32, CR_U32) \
-        CR_FOLD_SAME(kind, CR_F64, CR_U64)
+#define CR_FOLD_BITS(kind)                \
+    CR_FOLD_SAME(kind, CR_BOOL, CR_U8)    \
+    CR_FOLD_SIGNED(kind)                  \
+    CR_FOLD_SAME(kind, CR_F8_E4M3, CR_U8) \
+    CR_FOLD_SAME(kind, CR_F8_E5M2, CR_U8) \
+    CR_FOLD_SAME(kind, CR_F16, CR_U16)    \
+    CR_FOLD_SAME(kind, CR_BF16, CR_U16) CR_FOLD_SAME(kind, CR_F32, CR_U32) CR_FOLD_SAME(kind, CR_F64, CR_U64)
 #define CR_AXIS_SIGNED(kind) CR_SIGNED(CR_AXIS_SAME, kind)
 
 #endif
