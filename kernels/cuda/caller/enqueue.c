@@ -187,7 +187,7 @@ static cr_status put_owned_list(const asked *a, const cr_visit *visit, owned *ow
     if (status == CR_OK && !told)
         status = cr_caller_error((int)allocate_beside(&own->list, bytes, host, bytes), "graph", error);
     if (!told) free(host);
-    args.arrays = own->list; /* NULL: they are told */
+    args.arrays = own->list; /* NULL: the launch has them */
     if (status == CR_OK && n != 0) status = cr_caller_list_launch(&args, &a->fold, visit->stream, error);
     return status == CR_OK ? finish_fold(a, visit, slot, n, error) : status;
 }
@@ -223,8 +223,8 @@ static cr_status put_in_room(const asked *a, const cr_visit *visit, cr_error *er
         if (status == CR_OK) status = finish_fold(a, visit, room->answer, n, error);
     }
     if (status == CR_OK)
-        status = a->by_fold && !cr_caller_list_is_told(a->fold.count) ? cr_caller_list_mark(room, NULL, visit, error)
-                                                                      : cr_room_mark(room, visit, error);
+        status = cr_caller_list_is_told(a->fold.count) ? cr_room_mark(room, visit, error)
+                                                       : cr_caller_list_mark(room, NULL, visit, error);
     if (status != CR_OK && cr_room_settle(room, visit->stream) && !a->by_fold)
         cr_room_drop_scratch(room, visit->stream);
     pthread_mutex_unlock(&room->mutex);

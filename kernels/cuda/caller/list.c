@@ -1,8 +1,8 @@
 /* list: a fold of many arrays by one launch for each family: the descriptors' way to the device.
  *
- * Of few arrays they go with the launch. Else they are written to pinned memory and copied in the stream's order. The device's copy is read by this call's kernels and written by
- * the next call's copy, which come one after the other. The pinned memory has two parts in turn: one is written again when the call
- * before the last is known to be done.
+ * Descriptors of few arrays go with the launch. Others are written to pinned memory and copied in the stream's order. The device's copy
+ * is read by this call's kernels and written by the next call's copy, which come one after the other. The pinned memory has two parts in
+ * turn: one is written again when the call before the last is known to be done.
  * Thread: whoever has locked the room. Owner: the room. */
 #include <string.h>
 

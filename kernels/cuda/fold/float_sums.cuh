@@ -432,7 +432,7 @@ struct cr_float_sum : cr_sum_marks {
         __threadfence();
         __syncthreads();
     }
-    /* A warp, behind a barrier: the block's digits, in which its warps' accumulators were drained before. */
+    /* One warp adds the block's digits to the state, behind a barrier: all warps have drained their accumulators into them. */
     CR_DEVICE void tell(Shared &shared, bool dirty, uint32_t lane) {
         long long digit = 0;
         if (lane < DIGITS) {

@@ -419,7 +419,7 @@ struct cr_set {
         }
         alone_nonzero = (bits & ~(1ull << (8 * SIZE - 1))) != 0;
     }
-    /* The families' ends side by side, a warp each, behind one barrier: each is a way to memory and back. */
+    /* A warp each ends a family, side by side behind one barrier, because each end waits for memory once. */
     CR_DEVICE void publish(const cr_fold_args &args, Shared &shared) {
         Own &mine = own(shared);
         const uint32_t warp = threadIdx.x / CR_WARP, lane = threadIdx.x % CR_WARP;
@@ -477,7 +477,7 @@ struct cr_set {
         for (int k = 0; k < 2; k++) all.best[k].meet_warp();
         all.template show<CR_WARPS>(shared.room);
     }
-    /* What the block has counted: NaNs, or elements that are not zero. */
+    /* Adds what the block has counted to the state: NaNs, or elements that are not zero. */
     CR_DEVICE static void count(const cr_fold_args &args, const Shared &shared, bool nans) {
         uint64_t value = 0;
         for (int w = 0; w < CR_WARPS; w++) value += nans ? shared.own[w].order.nans : shared.own[w].order.nonzero;

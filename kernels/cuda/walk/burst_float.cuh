@@ -199,10 +199,11 @@ CR_DEVICE bool cr_burst_float_sort(cr_burst_float<E> &sum, typename cr_burst_flo
     return hard;
 }
 
-/* The end of a block: what it has found is left to whoever reads the slot. By the first lanes, each with its word. */
+/* The end of a block of a sum that the host reads: the first lanes add their words to those of other blocks, and the last one on a word
+ * writes it to the slot. */
 template <class E> struct cr_burst_float_left {
-    static constexpr bool WARP = false;  /* the first warp is whole at the end; else the threads with a word */
-    static constexpr bool WAITS = false; /* for all that came before, before an element is read; else that reads along */
+    static constexpr bool WARP = false;  /* true: the whole first warp comes to the end, and not only its threads with a word */
+    static constexpr bool WAITS = false; /* true: the block waits for the kernels before it before it reads an element */
 
     CR_DEVICE void operator()(const cr_fold_args &args, unsigned long long word, bool dirty, int) const {
         cr_burst_float_tell(args, word, dirty, E::SIZE == 8 ? CR_F64_LIMBS : CR_F32_LIMBS);

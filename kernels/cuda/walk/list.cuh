@@ -9,6 +9,7 @@
 #include "kernels/cuda/thread/simt.cuh"
 #include "kernels/cuda/walk/walk.cuh"
 
+/* The descriptors, wherever they lie. */
 CR_DEVICE const cr_list_array *cr_list_arrays(const cr_list_args &args) { return args.arrays != nullptr ? args.arrays : args.told; }
 
 /* Descriptors at hand, a warp's worth of them in shared memory: so 31 short arrays take one way to memory, and not one each. */
