@@ -34,9 +34,10 @@ SAFE_ENVIRONMENT = {
 
 
 def environment(**more):
-    """The caller's, without what would configure cured, and with the sanitizers strict. CURED_CUDA_LIBRARY says which GPU there is,
+    """The caller's, without what would configure cured or its malloc, and with the sanitizers strict. CURED_CUDA_LIBRARY says which GPU there is,
     CURED_TEST_LOOPS how many loops a daemon has that is not told."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("CURED_") or k == "CURED_CUDA_LIBRARY"}
+    env.pop("GLIBC_TUNABLES", None)
     for name, value in SAFE_ENVIRONMENT.items():
         env.setdefault(name, value)
     if os.environ.get("CURED_TEST_LOOPS"):

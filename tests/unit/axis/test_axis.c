@@ -246,7 +246,7 @@ END_TEST
 
 /* Each fast way switched off, and all at once: the same bits. The reference, a fold of each output, has them all. */
 START_TEST(each_fast_way_off) {
-    enum { ROUNDS = 260 / CHECK_SPARSE };
+    enum { ROUNDS = 140 / CHECK_SPARSE };
     const uint64_t off = _i < CR_FAST_CPU_WAYS ? UINT64_C(1) << _i : UINT64_MAX;
     random_state = 0x2545f4914f6cdd1du + (uint64_t)_i;
     for (int round = 0; round < ROUNDS; round++) {
@@ -264,7 +264,7 @@ END_TEST
 /* Under a mask of bytes or bits, of which little, half or nearly all counts, in runs or not. The array may be columns of a wider one,
  * whose mask it is. */
 START_TEST(masked_arrays) {
-    enum { ROUNDS = 600 / CHECK_SPARSE };
+    enum { ROUNDS = 300 / CHECK_SPARSE };
     if (cr_cpu_select(isas[_i], NULL) != CR_OK) return;
     random_state = 0x1b873593cc9e2d51u + (uint64_t)_i;
     for (int round = 0; round < ROUNDS; round++) {

@@ -10,7 +10,7 @@
 #include "tests/unit/axis/draw.h"
 #include "tests/unit/check_main.h"
 
-enum { CASES = 300 };
+enum { CASES = 150 };
 
 static const uint64_t by_partials = UINT64_C(1) << CR_FAST_PAIR_TERMS | UINT64_C(1) << CR_FAST_SHORT_PAIRS;
 

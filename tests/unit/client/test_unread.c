@@ -100,12 +100,13 @@ static bool compare(cured_conn *one, cured_conn *conn, cured_dtype dtype, const 
 
 START_TEST(files_have_the_bits_of_memory) {
     const uint32_t way = ways[_i / 2];
+    const bool sparse = SPARSE || _i / 2 > 1; /* the last ways are much as the first */
     cured_conn *one = connect_as(1), *conn = connect_as(way);
     cured_options masked = CURED_OPTIONS_INIT;
     int good = 0;
     write_file(_i % 2 != 0);
     for (unsigned t = CURED_BOOL; t <= CURED_F8_E5M2; t++) {
-        if (t == CURED_I128 || t == CURED_BIGINT || (SPARSE && t % 3 != 0)) continue;
+        if (t == CURED_I128 || t == CURED_BIGINT || (sparse && t % 3 != 0)) continue;
         const cured_dtype dtype = (cured_dtype)t;
         masked.mask = &(cured_mask){.data = mask, .count = BYTES / cured_dtype_size(dtype), .kind = CURED_MASK_BYTES};
         good += compare(one, conn, dtype, some, COUNT(some), NULL, way);
@@ -113,7 +114,7 @@ START_TEST(files_have_the_bits_of_memory) {
         good += compare(one, conn, dtype, bits, COUNT(bits), NULL, way);
         good += compare(one, conn, dtype, some, 3, &masked, way);
     }
-    ck_assert_int_ge(good, SPARSE ? 12 : 40);
+    ck_assert_int_ge(good, sparse ? 12 : 40);
     close(file);
     cured_close(one);
     cured_close(conn);

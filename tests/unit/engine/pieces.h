@@ -14,6 +14,8 @@ typedef struct piece {
 
 /* bytes of ones, from element index of job on, offered to a queue as a whole. */
 piece *offer(cr_queue *to, cr_job *job, size_t bytes, uint64_t index, bool aligned, bool seal);
+/* A job's only segment, of zeros: large ones cost nothing until they are read. */
+piece *offer_zeros(cr_queue *to, cr_job *job, size_t bytes);
 /* Fails the test unless the queue has let it go exactly once. */
 void free_piece(piece *p);
 

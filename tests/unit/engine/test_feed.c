@@ -11,7 +11,8 @@
 #include "tests/unit/check_main.h"
 #include "tests/unit/support.h"
 
-enum { MIB = 1024 * 1024, SLABS = 4 };
+/* LARGE: elements of 4 bytes, which a feed takes more than one window for. */
+enum { MIB = 1024 * 1024, SLABS = 4, LARGE = 17 * MIB };
 
 static cr_queue *queue;
 static cr_slabs *slabs;
@@ -85,15 +86,21 @@ static uint64_t sum_of(cr_job *job) {
     return sum;
 }
 
-/* n u32 elements after lead bytes of something else; their sum is returned. */
+/* n u32 elements after lead bytes of something else, the same MIB of them over and over; their sum is returned. */
 static uint64_t write_numbers(int fd, size_t lead, size_t n) {
+    const size_t most = n < MIB ? n : MIB;
     char junk[256];
     memset(junk, 0xff, sizeof junk);
     fill_file(fd, junk, lead);
-    uint32_t *numbers = malloc(n * sizeof *numbers + 1);
-    uint64_t sum = 0;
-    for (size_t i = 0; i < n; i++) sum += numbers[i] = (uint32_t)(i * 2654435761u);
-    fill_file(fd, numbers, n * sizeof *numbers);
+    uint32_t *numbers = malloc(most * sizeof *numbers + 1);
+    uint64_t sum = 0, of_most = 0;
+    for (size_t i = 0; i < most; i++) of_most += numbers[i] = (uint32_t)(i * 2654435761u);
+    for (size_t left = n, some; left != 0; left -= some) {
+        some = left < most ? left : most;
+        fill_file(fd, numbers, some * sizeof *numbers);
+        for (size_t i = 0; some < most && i < some; i++) sum += numbers[i];
+        if (some == most) sum += of_most;
+    }
     free(numbers);
     return sum;
 }
@@ -119,7 +126,7 @@ START_TEST(one_array_for_now) {
 }
 END_TEST
 
-static const size_t sizes[] = {0, 1, 1000, MIB / 4, MIB / 4 + 1, 9 * MIB / 4 - 3, 20 * MIB};
+static const size_t sizes[] = {0, 1, 1000, MIB / 4, MIB / 4 + 1, 9 * MIB / 4 - 3, LARGE};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 START_TEST(files_and_memfds_of_every_size) {
@@ -377,7 +384,7 @@ static int holder(int kind, size_t n, uint64_t *sum) {
 START_TEST(a_region_of_every_way) {
     enum { JOBS = 5 };
     uint64_t sum;
-    size_t n = _i % 2 ? 20 * MIB : 1000;
+    size_t n = _i % 2 ? LARGE : 1000;
     int fd = holder(_i / 2, n, &sum);
     cr_job *jobs[JOBS];
     keep(fd);
@@ -401,12 +408,12 @@ END_TEST
 
 START_TEST(a_region_is_let_go_when_its_job_stops) {
     uint64_t sum;
-    int fd = holder(_i % 3, 20 * MIB, &sum);
+    int fd = holder(_i % 3, LARGE, &sum);
     keep(fd);
     cr_feed_options options = of_kept();
     options.input.sources[0].offset = 1;
     options.to_end = false;
-    options.count = 20 * MIB;
+    options.count = LARGE;
     cr_job *job = start(CR_U32, &options);
     cr_queue_stop(queue, job, NULL);
     ck_assert_ptr_eq(wait_for_one(), job);

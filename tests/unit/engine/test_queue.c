@@ -128,7 +128,7 @@ END_TEST
 static cr_job *client_job(uint64_t client, size_t bytes) {
     cr_job *job = new_job(CR_U8);
     job->client = client;
-    job->owner = offer(queue, job, bytes, 0, false, true);
+    job->owner = offer_zeros(queue, job, bytes);
     cr_queue_unhold(queue, job);
     return job;
 }
