@@ -19,7 +19,7 @@ enum {
     CR_DIGEST_UNROLL = 8, /* vectors in flight in each thread */
     CR_DIGEST_BLOCKS = 2, /* on a multiprocessor */
     CR_DIGEST_TILE = CR_DIGEST_UNROLL * CR_GPU_THREADS,
-    CR_DIGEST_EDGE = 8, /* words that the bytes before or behind the body may touch, and more */
+    CR_DIGEST_EDGE = 8, /* words that the bytes before or behind the body may touch */
     CR_DIGEST_LOW = 31, /* bits of the first word that blocks tell of a residue */
     CR_DIGEST_MET_AT = 62 /* where the word in which both meet counts them */
 };
@@ -212,7 +212,8 @@ template <cr_dtype D> int cr_digest_launch(const cr_fold_args *args, void *strea
     if (plan.head > bytes) plan.head = (uint32_t)bytes;
     plan.shift = (uint32_t)((address + plan.head) % CR_GPU_VECTOR);
     plan.vectors = (bytes - plan.head) / CR_GPU_VECTOR;
-    plan.tail = (uint32_t)((bytes - plan.head) % CR_GPU_VECTOR);
+    if (plan.shift != 0 && plan.vectors != 0) plan.vectors--; /* whose neighbour, of which it has bytes, may end behind the array */
+    plan.tail = (uint32_t)(bytes - plan.head - plan.vectors * CR_GPU_VECTOR);
     const uint64_t tiles = (plan.vectors + CR_DIGEST_TILE - 1) / CR_DIGEST_TILE, most = CR_DIGEST_BLOCKS * (uint64_t)args->multiprocessors;
     plan.blocks = (uint32_t)max((uint64_t)1, min(tiles, min(most, (uint64_t)CR_GPU_MAX_BLOCKS)));
     mine.head_byte = (uint32_t)(at % CR_DIGEST_WORD);
