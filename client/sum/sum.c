@@ -28,6 +28,8 @@
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__) && defined(__ARM_NEON)
+#include <arm_neon.h>
 #endif
 
 #include "client/sum/cured_sum.h"
@@ -158,11 +160,24 @@ int cured_sum_begin(cured_sum *s, int op, int type) {
     return CURED_SUM_OK;
 }
 
+/* The state that folds want. What it was goes to sum_leave: on aarch64 the exception flags lie above it. */
+static uint64_t sum_enter(void) {
+    uint64_t state = cr_float_enter();
+#if defined(__aarch64__)
+    uint64_t flags;
+    __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
+    state |= flags << 32;
+#endif
+    return state;
+}
+
 /* The caller's state again, and its exception flags: what was met on the way is no event of the caller's. */
 static void sum_leave(uint64_t state) {
-    cr_float_leave(state);
+    cr_float_leave(state & UINT32_MAX);
 #if defined(__x86_64__)
     if (_mm_getcsr() != (uint32_t)state) _mm_setcsr((uint32_t)state);
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpsr, %0" : : "r"(state >> 32));
 #endif
 }
 
@@ -170,7 +185,7 @@ static int sum_add(cured_sum *s, uint64_t n, const void *x, int64_t stride, int 
     const int status = sum_may_add(s, n, type, false);
     if (status != CURED_SUM_OK || n == 0) return status;
     if (x == NULL) return CURED_SUM_BAD_PLACE;
-    const uint64_t state = cr_float_enter();
+    const uint64_t state = sum_enter();
     sum_isa_here()->values(s, n, (const uint8_t *)x, stride * (int64_t)sum_size(s));
     sum_leave(state);
     return CURED_SUM_OK;
@@ -190,7 +205,7 @@ static int sum_add_products(cured_sum *s, uint64_t n, const void *x, int64_t x_s
     if (status != CURED_SUM_OK || n == 0) return status;
     if (x == NULL || y == NULL) return CURED_SUM_BAD_PLACE;
     const int64_t size = (int64_t)sum_size(s);
-    const uint64_t state = cr_float_enter();
+    const uint64_t state = sum_enter();
     sum_isa_here()->products(s, n, (const uint8_t *)x, x_stride * size, (const uint8_t *)y, y_stride * size);
     sum_leave(state);
     return CURED_SUM_OK;

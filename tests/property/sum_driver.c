@@ -49,12 +49,16 @@ static lying lay(const uint8_t *raw, uint64_t n, size_t size) {
 
 static const void *at(const lying *a, uint64_t i, size_t size) { return a->first + (int64_t)(i * size) * a->stride; }
 
-/* Round modes, and on x86 denormals taken for zero. */
+/* Round modes, and denormals taken for zero. */
 static void spoil_floats(void) {
     static const int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
     fesetround(modes[next_random(4)]);
 #if defined(__x86_64__)
     if (next_random(2)) _mm_setcsr(_mm_getcsr() | 0x8040); /* FTZ, DAZ */
+#elif defined(__aarch64__)
+    uint64_t state;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(state));
+    if (next_random(2)) __asm__ volatile("msr fpcr, %0" : : "r"(state | 0x03000000)); /* FZ, DN */
 #endif
 }
 
