@@ -1,6 +1,7 @@
 /* isa: the instruction set that a file is compiled for. A unit (whole/<isa>.c, axis/<isa>.c) names it by VEC_AVX2 or VEC_AVX512
  * before it includes anything. Where nobody names one it is the portable set: GCC's generic vectors of 16 bytes, on any
- * machine. So a header of kernels/cpu compiles alone, too.
+ * machine. So a header of kernels/cpu compiles alone, too. On aarch64 the portable set is the only one, and VEC_NEON says that its
+ * vectors are NEON's.
  *
  *   VB             bytes of a vector
  *   OF_ISA(name)   name_avx512 …: what a unit offers to others
@@ -18,6 +19,11 @@
 #define VB 32
 #define OF_ISA(name) name##_avx2
 #define ISA_TEXT "avx2"
+#elif defined(__aarch64__) && defined(__ARM_NEON)
+#define VEC_NEON 1
+#define VB 16
+#define OF_ISA(name) name##_portable
+#define ISA_TEXT "portable"
 #else
 #define VB 16
 #define OF_ISA(name) name##_portable

@@ -19,6 +19,8 @@
 #include <immintrin.h>
 #elif defined(__SSE2__)
 #include <emmintrin.h>
+#elif defined(VEC_NEON)
+#include <arm_neon.h>
 #endif
 
 typedef uint8_t vu8 __attribute__((vector_size(VB)));
@@ -55,6 +57,13 @@ typedef double vf64 __attribute__((vector_size(VB)));
     ({                              \
         type once_ = LOAD(type, p); \
         __asm__("" : "+x"(once_));  \
+        once_;                      \
+    })
+#elif defined(VEC_NEON)
+#define LOAD_ONCE(type, p)          \
+    ({                              \
+        type once_ = LOAD(type, p); \
+        __asm__("" : "+w"(once_));  \
         once_;                      \
     })
 #else
@@ -110,8 +119,13 @@ ALWAYS struct ahead row_ahead(const uint8_t *p) {
     return (struct ahead){(uintptr_t)p + 8192, 0, (uintptr_t)p + 4096, UINTPTR_MAX};
 }
 
+enum { VEC_LINE = 64 }; /* of the cache */
 /* A prefetch never faults, whatever the address. step is a compile-time constant. */
 ALWAYS void fetch(struct ahead ahead, size_t at, size_t step) {
+#if defined(VEC_NEON)
+    if (step < VEC_LINE)
+        return; /* EACH_STEP does so for a whole line, because this takes as many instructions as a vector */
+#endif
 #pragma GCC unroll 4
     for (size_t i = 0; i < step; i += 64)
         __builtin_prefetch((const void *)(ahead.base + ((at + i) >> ahead.shift)), 0, 2);
@@ -134,20 +148,41 @@ ALWAYS struct ahead ahead_by(struct ahead ahead, size_t bytes) {
     return ahead;
 }
 
+/* Does something for each step of bytes from `at` on, to the last whole one. On NEON a line of the cache at a time, which is fetched as one:
+ * fetch() of less does nothing there. The pass is at from + at. */
+#if defined(VEC_NEON)
+#define EACH_STEP_BY(unroll, from, at, end, step, ahead, ...)                                             \
+    for (; VEC_LINE % (step) == 0 && at + VEC_LINE <= (end);) {                                           \
+        fetch(ahead, (from) + at, VEC_LINE);                                                              \
+        _Pragma(unroll) for (size_t in_ = 0; in_ < VEC_LINE; in_ += (step), at += (step)) { __VA_ARGS__ } \
+    }                                                                                                     \
+    for (; at + (step) <= (end); at += (step)) {                                                          \
+        __VA_ARGS__                                                                                       \
+    }
+#else
+#define EACH_STEP_BY(unroll, from, at, end, step, ahead, ...) \
+    for (; at + (step) <= (end); at += (step)) {              \
+        __VA_ARGS__                                           \
+    }
+#endif
+#define EACH_STEP(at, end, step, ahead, ...) EACH_STEP_BY("GCC unroll 4", 0, at, end, step, ahead, __VA_ARGS__)
+/* The same for steps of many instructions, of which one fills the registers. */
+#define EACH_LONG_STEP(at, end, step, ahead, ...) EACH_STEP_BY("GCC unroll 1", 0, at, end, step, ahead, __VA_ARGS__)
+
 /* Calls once(v) for each vector of [p, p+bytes), the last one padded with zeros. */
-#define EACH_VECTOR(p, bytes, ahead, v, ...)     \
-    do {                                         \
-        size_t at_ = 0;                          \
-        for (; at_ + VB <= (bytes); at_ += VB) { \
-            vu8 v = LOAD(vu8, (p) + at_);        \
-            fetch(ahead, at_, VB);               \
-            __VA_ARGS__                          \
-        }                                        \
-        if (at_ < (bytes)) {                     \
-            vu8 v = {0};                         \
-            memcpy(&v, (p) + at_, (bytes)-at_);  \
-            __VA_ARGS__                          \
-        }                                        \
+#define EACH_VECTOR(p, bytes, ahead, v, ...)    \
+    do {                                        \
+        size_t at_ = 0;                         \
+        EACH_STEP(at_, bytes, VB, ahead, {      \
+            vu8 v = LOAD(vu8, (p) + at_);       \
+            fetch(ahead, at_, VB);              \
+            __VA_ARGS__                         \
+        })                                      \
+        if (at_ < (bytes)) {                    \
+            vu8 v = {0};                        \
+            memcpy(&v, (p) + at_, (bytes)-at_); \
+            __VA_ARGS__                         \
+        }                                       \
     } while (0)
 
 /* A bit for each byte of a mask. */
@@ -158,6 +193,10 @@ ALWAYS uint64_t byte_bits(vu8 mask) {
     return (uint32_t)_mm256_movemask_epi8((__m256i)mask);
 #elif defined(__SSE2__) && VB == 16
     return (uint32_t)_mm_movemask_epi8((__m128i)mask);
+#elif defined(VEC_NEON)
+    const vu8 places = (vu8)ALL(vu64, 0x8040201008040201);
+    const uint8x16_t here = (uint8x16_t)(mask & places);
+    return vaddv_u8(vget_low_u8(here)) | (uint64_t)vaddv_u8(vget_high_u8(here)) << 8;
 #else
     uint64_t bits = 0;
     for (size_t i = 0; i < VB; i++) bits |= (uint64_t)(mask[i] >> 7) << i;
@@ -171,6 +210,8 @@ ALWAYS bool any_bit(vu64 v) {
     return _mm512_test_epi64_mask((__m512i)v, (__m512i)v) != 0;
 #elif defined(VEC_AVX2)
     return !_mm256_testz_si256((__m256i)v, (__m256i)v);
+#elif defined(VEC_NEON)
+    return vmaxvq_u32((uint32x4_t)v) != 0;
 #else
     uint64_t bits = 0;
     for (size_t i = 0; i < VB / 8; i++) bits |= v[i];
@@ -210,6 +251,19 @@ ALWAYS vs64 max_vs64(vs64 a, vs64 b) {
     __m256i greater = _mm256_cmpgt_epi64((__m256i)a, (__m256i)b);
     return (vs64)_mm256_blendv_epi8((__m256i)b, (__m256i)a, greater);
 }
+#elif defined(VEC_NEON)
+#define MINMAX(type, suffix, reg)                                                           \
+    ALWAYS type min_##type(type a, type b) { return (type)vminq_##suffix((reg)a, (reg)b); } \
+    ALWAYS type max_##type(type a, type b) { return (type)vmaxq_##suffix((reg)a, (reg)b); }
+MINMAX(vs8, s8, int8x16_t)
+MINMAX(vu8, u8, uint8x16_t)
+MINMAX(vs16, s16, int16x8_t)
+MINMAX(vu16, u16, uint16x8_t)
+MINMAX(vs32, s32, int32x4_t)
+MINMAX(vu32, u32, uint32x4_t)
+#undef MINMAX
+ALWAYS vs64 min_vs64(vs64 a, vs64 b) { return SELECT(vs64, a < b, a, b); }
+ALWAYS vs64 max_vs64(vs64 a, vs64 b) { return SELECT(vs64, a > b, a, b); }
 #else
 #define MINMAX(type)                                                             \
     ALWAYS type min_##type(type a, type b) { return SELECT(type, a < b, a, b); } \
@@ -228,6 +282,13 @@ MINMAX(vs64)
 #if defined(VEC_AVX512)
 #define MAGNITUDE_OF(vu, vs, suffix) \
     ALWAYS vu magnitude_##vs(vs x) { return (vu)_mm512_abs_##suffix((__m512i)x); }
+#elif defined(VEC_NEON) /* suffix: epi8 … */
+#define NEON_epi8(x) vabsq_s8((int8x16_t)(x))
+#define NEON_epi16(x) vabsq_s16((int16x8_t)(x))
+#define NEON_epi32(x) vabsq_s32((int32x4_t)(x))
+#define NEON_epi64(x) vabsq_s64((int64x2_t)(x))
+#define MAGNITUDE_OF(vu, vs, suffix) \
+    ALWAYS vu magnitude_##vs(vs x) { return (vu)NEON_##suffix(x); }
 #else
 #define MAGNITUDE_OF(vu, vs, suffix)          \
     ALWAYS vu magnitude_##vs(vs x) {          \
@@ -240,86 +301,6 @@ MAGNITUDE_OF(vu16, vs16, epi16)
 MAGNITUDE_OF(vu32, vs32, epi32)
 MAGNITUDE_OF(vu64, vs64, epi64)
 #undef MAGNITUDE_OF
-
-/* Floating-point lanes: b where a is a NaN; either zero where both are zeros. least and most: of magnitudes, b being one. */
-#if defined(VEC_AVX512)
-#define FLOATS(type, suffix, reg)                                                                     \
-    ALWAYS type min_##type(type a, type b) { return (type)_mm512_min_##suffix((reg)a, (reg)b); }      \
-    ALWAYS type max_##type(type a, type b) { return (type)_mm512_max_##suffix((reg)a, (reg)b); }      \
-    ALWAYS type least_##type(type a, type b) {                                                        \
-        return (type)_mm512_range_##suffix((reg)a, (reg)b, 2 /* of magnitudes */ | 8 /* positive */); \
-    }                                                                                                 \
-    ALWAYS type most_##type(type a, type b) { return (type)_mm512_range_##suffix((reg)a, (reg)b, 3 | 8); }
-FLOATS(vf32, ps, __m512)
-FLOATS(vf64, pd, __m512d)
-#undef FLOATS
-#else
-#if defined(VEC_AVX2)
-#define FLOATS(type, suffix, reg)                                                                \
-    ALWAYS type min_##type(type a, type b) { return (type)_mm256_min_##suffix((reg)a, (reg)b); } \
-    ALWAYS type max_##type(type a, type b) { return (type)_mm256_max_##suffix((reg)a, (reg)b); }
-FLOATS(vf32, ps, __m256)
-FLOATS(vf64, pd, __m256d)
-#undef FLOATS
-#elif defined(__SSE2__)
-#define FLOATS(type, suffix, reg)                                                             \
-    ALWAYS type min_##type(type a, type b) { return (type)_mm_min_##suffix((reg)a, (reg)b); } \
-    ALWAYS type max_##type(type a, type b) { return (type)_mm_max_##suffix((reg)a, (reg)b); }
-FLOATS(vf32, ps, __m128)
-FLOATS(vf64, pd, __m128d)
-#undef FLOATS
-#else
-ALWAYS vf32 min_vf32(vf32 a, vf32 b) { return (vf32)SELECT(vu32, a < b, (vu32)a, (vu32)b); }
-ALWAYS vf32 max_vf32(vf32 a, vf32 b) { return (vf32)SELECT(vu32, a > b, (vu32)a, (vu32)b); }
-ALWAYS vf64 min_vf64(vf64 a, vf64 b) { return (vf64)SELECT(vu64, a < b, (vu64)a, (vu64)b); }
-ALWAYS vf64 max_vf64(vf64 a, vf64 b) { return (vf64)SELECT(vu64, a > b, (vu64)a, (vu64)b); }
-#endif
-ALWAYS vf32 least_vf32(vf32 a, vf32 b) { return min_vf32((vf32)((vu32)a & INT32_MAX), b); }
-ALWAYS vf32 most_vf32(vf32 a, vf32 b) { return max_vf32((vf32)((vu32)a & INT32_MAX), b); }
-ALWAYS vf64 least_vf64(vf64 a, vf64 b) { return min_vf64((vf64)((vu64)a & INT64_MAX), b); }
-ALWAYS vf64 most_vf64(vf64 a, vf64 b) { return max_vf64((vf64)((vu64)a & INT64_MAX), b); }
-#endif
-
-/* Lanes that are NaNs: noted from two vectors at once. */
-#if defined(VEC_AVX512)
-typedef __mmask16 nans_vf32;
-typedef __mmask8 nans_vf64;
-ALWAYS nans_vf32 note_vf32(nans_vf32 seen, vf32 a, vf32 b) {
-    return _kor_mask16(seen, _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q));
-}
-ALWAYS nans_vf64 note_vf64(nans_vf64 seen, vf64 a, vf64 b) {
-    return _kor_mask8(seen, _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_UNORD_Q));
-}
-ALWAYS bool noted_vf32(nans_vf32 seen) { return seen != 0; }
-ALWAYS bool noted_vf64(nans_vf64 seen) { return seen != 0; }
-#else
-typedef vu32 nans_vf32;
-typedef vu64 nans_vf64;
-#if defined(VEC_AVX2)
-ALWAYS vu32 note_vf32(vu32 seen, vf32 a, vf32 b) {
-    return seen | (vu32)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q);
-}
-ALWAYS vu64 note_vf64(vu64 seen, vf64 a, vf64 b) {
-    return seen | (vu64)_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_UNORD_Q);
-}
-#elif defined(__SSE2__)
-ALWAYS vu32 note_vf32(vu32 seen, vf32 a, vf32 b) { return seen | (vu32)_mm_cmpunord_ps((__m128)a, (__m128)b); }
-ALWAYS vu64 note_vf64(vu64 seen, vf64 a, vf64 b) { return seen | (vu64)_mm_cmpunord_pd((__m128d)a, (__m128d)b); }
-#else
-ALWAYS vu32 note_vf32(vu32 seen, vf32 a, vf32 b) { return seen | (vu32)(a != a) | (vu32)(b != b); }
-ALWAYS vu64 note_vf64(vu64 seen, vf64 a, vf64 b) { return seen | (vu64)(a != a) | (vu64)(b != b); }
-#endif
-ALWAYS bool noted_vf32(vu32 seen) { return any_bit((vu64)seen); }
-ALWAYS bool noted_vf64(vu64 seen) { return any_bit(seen); }
-#endif
-
-/* 2^exponent, for −1074 … 1023. */
-ALWAYS double power_of_two(int exponent) {
-    uint64_t bits = exponent >= -1022 ? (uint64_t)(exponent + 1023) << 52 : (uint64_t)1 << (exponent + 1074);
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 /* a op b op c of bits: one instruction where there is one. */
 #if defined(VEC_AVX512)
@@ -336,33 +317,6 @@ THREE(or_three, |, 0xfe)
 THREE(xor_three, ^, 0x96)
 #undef THREE
 
-/* VB / 8 float32 at p, widened. */
-ALWAYS vf64 widen_at(const uint8_t *p) {
-#if defined(VEC_AVX512)
-    return (vf64)_mm512_cvtps_pd(_mm256_loadu_ps((const float *)p));
-#elif defined(VEC_AVX2)
-    return (vf64)_mm256_cvtps_pd(_mm_loadu_ps((const float *)p));
-#else
-    float narrow[VB / 8];
-    vf64 wide = {0}; /* or gcc 12 warns at -O1 */
-    memcpy(narrow, p, sizeof narrow);
-    for (size_t i = 0; i < VB / 8; i++) wide[i] = (double)narrow[i];
-    return wide;
-#endif
-}
-
-/* The lower and the upper half of a float32 vector, widened. */
-#if defined(VEC_AVX512)
-ALWAYS vf64 widen_low(vf32 x) { return (vf64)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)x)); }
-ALWAYS vf64 widen_high(vf32 x) { return (vf64)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)x, 1)); }
-#elif defined(VEC_AVX2)
-ALWAYS vf64 widen_low(vf32 x) { return (vf64)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)x)); }
-ALWAYS vf64 widen_high(vf32 x) { return (vf64)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)x, 1)); }
-#else
-ALWAYS vf64 widen_low(vf32 x) { return widen_at((const uint8_t *)&x); }
-ALWAYS vf64 widen_high(vf32 x) { return widen_at((const uint8_t *)&x + VB / 2); }
-#endif
-
 #ifndef CURED_SUM_ALONE
 /* The lower 32 bits of each 64-bit lane, multiplied. */
 ALWAYS vu64 multiply_low(vu64 a, vu64 b) {
@@ -370,6 +324,8 @@ ALWAYS vu64 multiply_low(vu64 a, vu64 b) {
     return (vu64)_mm512_mul_epu32((__m512i)a, (__m512i)b);
 #elif defined(VEC_AVX2)
     return (vu64)_mm256_mul_epu32((__m256i)a, (__m256i)b);
+#elif defined(VEC_NEON)
+    return (vu64)vmull_u32(vmovn_u64((uint64x2_t)a), vmovn_u64((uint64x2_t)b));
 #else
     return (a & 0xffffffffu) * (b & 0xffffffffu);
 #endif
@@ -381,81 +337,13 @@ ALWAYS vu64 multiply_signed(vu64 a, vu64 b) {
     return (vu64)_mm512_mul_epi32((__m512i)a, (__m512i)b);
 #elif defined(VEC_AVX2)
     return (vu64)_mm256_mul_epi32((__m256i)a, (__m256i)b);
+#elif defined(VEC_NEON)
+    return (vu64)vmull_s32(vmovn_s64((int64x2_t)a), vmovn_s64((int64x2_t)b));
 #else
     return (vu64)(((vs64)(a << 32) >> 32) * ((vs64)(b << 32) >> 32));
 #endif
 }
 
-/* float16 lanes to float32, exactly: the even-numbered half of the lanes and the other (which is which does not matter
- * to a sum). Infinities and NaNs stay what they are. */
-#if defined(VEC_AVX512)
-ALWAYS vf32 halves_a(vu16 h) { return (vf32)_mm512_cvtph_ps(_mm512_castsi512_si256((__m512i)h)); }
-ALWAYS vf32 halves_b(vu16 h) { return (vf32)_mm512_cvtph_ps(_mm512_extracti64x4_epi64((__m512i)h, 1)); }
-#elif defined(VEC_AVX2)
-ALWAYS vf32 halves_a(vu16 h) { return (vf32)_mm256_cvtph_ps(_mm256_castsi256_si128((__m256i)h)); }
-ALWAYS vf32 halves_b(vu16 h) { return (vf32)_mm256_cvtph_ps(_mm256_extracti128_si256((__m256i)h, 1)); }
-#else
-/* x: float16 bits in the upper half of each 32-bit lane, zeros below. */
-ALWAYS vf32 half_lanes(vu32 x) {
-    vu32 magnitude = (x & 0x7fff0000u) >> 3;
-    vf32 scaled = (vf32)magnitude * 0x1p112f; /* moves the exponent's bias; denormals come out right too */
-    vu32 special = (vu32)(magnitude >= 0x0f800000u) & 0x7f800000u;
-    return (vf32)((vu32)scaled | special | (x & 0x80000000u));
-}
-ALWAYS vf32 halves_a(vu16 h) { return half_lanes((vu32)h << 16); }
-ALWAYS vf32 halves_b(vu16 h) { return half_lanes((vu32)h & 0xffff0000u); }
-#endif
-#endif
-
-/* The error of a·b, whose float64 product is p. */
-ALWAYS vf64 product_error(vf64 a, vf64 b, vf64 p) {
-#if defined(VEC_AVX512)
-    return (vf64)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)p);
-#elif defined(VEC_AVX2)
-    return (vf64)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)p);
-#else /* by Dekker's split (Numer. Math. 18, 1971), for numbers well within the range */
-    const double split = 134217729.0; /* 2^27 + 1 */
-    vf64 ta = ROUNDED(a * split), tb = ROUNDED(b * split), a1 = ta - (ta - a), b1 = tb - (tb - b), a2 = a - a1,
-         b2 = b - b1;
-    return ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2;
-#endif
-}
-
-/* a + b and a − b by the multipliers, where there are some: the adders have more to do. */
-ALWAYS vf64 fused_plus(vf64 a, vf64 b) {
-#if defined(VEC_AVX512)
-    return (vf64)_mm512_fmadd_pd((__m512d)a, (__m512d)ALL(vf64, 1.0), (__m512d)b);
-#elif defined(VEC_AVX2)
-    return (vf64)_mm256_fmadd_pd((__m256d)a, (__m256d)ALL(vf64, 1.0), (__m256d)b);
-#else
-    return a + b;
-#endif
-}
-ALWAYS vf64 fused_minus(vf64 a, vf64 b) {
-#if defined(VEC_AVX512)
-    return (vf64)_mm512_fmsub_pd((__m512d)a, (__m512d)ALL(vf64, 1.0), (__m512d)b);
-#elif defined(VEC_AVX2)
-    return (vf64)_mm256_fmsub_pd((__m256d)a, (__m256d)ALL(vf64, 1.0), (__m256d)b);
-#else
-    return a - b;
-#endif
-}
-
-/* In lanes, all bits: x is an infinity or a NaN. */
-ALWAYS vu64 not_finite(vf64 x) {
-    const vu64 infinity = ALL(vu64, (uint64_t)2047 << 52);
-    return (vu64)(((vu64)x & infinity) == infinity);
-}
-
-/* Whether an operation on floats was rounded since the flag was last cleared. Only functions that are not inlined compute between
- * the two: for the compiler the flag depends on nothing. */
-#if defined(VEC_AVX512) || defined(VEC_AVX2)
-#define VEC_TELLS_INEXACT 1
-ALWAYS bool inexact_seen(void) { return (_mm_getcsr() & _MM_EXCEPT_INEXACT) != 0; }
-/* To clear takes longer than to look. */
-ALWAYS void inexact_clear(void) {
-    if (inexact_seen()) _mm_setcsr(_mm_getcsr() & ~(unsigned)_MM_EXCEPT_INEXACT);
-}
 #endif
 
 /* The sum of each 8 bytes, in 64-bit lanes. */
@@ -464,6 +352,8 @@ ALWAYS vu64 sum_bytes(vu8 v) {
     return (vu64)_mm512_sad_epu8((__m512i)v, _mm512_setzero_si512());
 #elif defined(VEC_AVX2)
     return (vu64)_mm256_sad_epu8((__m256i)v, _mm256_setzero_si256());
+#elif defined(VEC_NEON)
+    return (vu64)vpaddlq_u32(vpaddlq_u16(vpaddlq_u8((uint8x16_t)v)));
 #else
     vu64 x = (vu64)v;
     x = (x & 0x00ff00ff00ff00ffu) + ((x >> 8) & 0x00ff00ff00ff00ffu);
@@ -478,6 +368,9 @@ ALWAYS vu32 sum_pairs(vs16 a, vs16 b) {
     return (vu32)_mm512_madd_epi16((__m512i)a, (__m512i)b);
 #elif defined(VEC_AVX2)
     return (vu32)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#elif defined(VEC_NEON)
+    const int32x4_t low = vmull_s16(vget_low_s16((int16x8_t)a), vget_low_s16((int16x8_t)b));
+    return (vu32)vpaddq_s32(low, vmull_high_s16((int16x8_t)a, (int16x8_t)b));
 #else
     vs32 a_even = ((vs32)((vu32)a << 16)) >> 16, b_even = ((vs32)((vu32)b << 16)) >> 16;
     vs32 a_odd = (vs32)a >> 16, b_odd = (vs32)b >> 16;
@@ -490,5 +383,7 @@ ALWAYS uint64_t lanes_u64(vu64 v) {
     for (size_t i = 0; i < VB / 8; i++) sum += v[i];
     return sum;
 }
+
+#include "kernels/cpu/vec_float.h"
 
 #endif

@@ -19,6 +19,22 @@
 #define EIGHTH _mm_loadu_si32(p)
 #define WIDEN(from, to, bytes, suffix, element) \
     ALWAYS vs##to widen_##from##_##to(const uint8_t *p) { return (vs##to)_mm256_cvt##suffix(bytes); }
+#elif defined(VEC_NEON)
+#define HALF vld1_u8(p)
+#define QUARTER (uint8x8_t) vdup_n_u32(LOAD(uint32_t, p))
+#define EIGHTH (uint8x8_t) vdup_n_u16(LOAD(uint16_t, p))
+#define NEON_epi8_epi16(x) vmovl_s8((int8x8_t)(x))
+#define NEON_epi8_epi32(x) vmovl_s16(vget_low_s16(NEON_epi8_epi16(x)))
+#define NEON_epi8_epi64(x) vmovl_s32(vget_low_s32(NEON_epi8_epi32(x)))
+#define NEON_epu8_epi16(x) vmovl_u8(x)
+#define NEON_epu8_epi32(x) vmovl_u16(vget_low_u16(NEON_epu8_epi16(x)))
+#define NEON_epu8_epi64(x) vmovl_u32(vget_low_u32(NEON_epu8_epi32(x)))
+#define NEON_epi16_epi64(x) vmovl_s32(vget_low_s32(vmovl_s16((int16x4_t)(x))))
+#define NEON_epu16_epi64(x) vmovl_u32(vget_low_u32(vmovl_u16((uint16x4_t)(x))))
+#define NEON_epi32_epi64(x) vmovl_s32((int32x2_t)(x))
+#define NEON_epu32_epi64(x) vmovl_u32((uint32x2_t)(x))
+#define WIDEN(from, to, bytes, suffix, element) \
+    ALWAYS vs##to widen_##from##_##to(const uint8_t *p) { return (vs##to)NEON_##suffix(bytes); }
 #else
 #define WIDEN(from, to, bytes, suffix, element)                                                 \
     ALWAYS vs##to widen_##from##_##to(const uint8_t *p) {                                       \

@@ -107,6 +107,8 @@ ALWAYS vf32 load_halves(const uint8_t *p) {
     return (vf32)_mm512_cvtph_ps(_mm256_loadu_si256((const void *)p));
 #elif defined(VEC_AVX2)
     return (vf32)_mm256_cvtph_ps(_mm_loadu_si128((const void *)p));
+#elif defined(VEC_NEON)
+    return (vf32)vcvt_f32_f16((float16x4_t)vld1_u8(p));
 #else
     typedef uint16_t halves __attribute__((vector_size(VB / 2)));
     return half_lanes(__builtin_convertvector(LOAD(halves, p), vu32) << 16);

@@ -25,6 +25,8 @@ ALWAYS vf64 square_rest(vf64 x, vf64 h) {
     return (vf64)_mm512_fmsub_pd((__m512d)x, (__m512d)x, (__m512d)h);
 #elif defined(VEC_AVX2)
     return (vf64)_mm256_fmsub_pd((__m256d)x, (__m256d)x, (__m256d)h);
+#elif defined(VEC_NEON)
+    return product_error(x, x, h);
 #else
     vf64 c = ROUNDED(x * 134217729.0), high = c - (c - x), low = x - high;
     return ((high * high - h) + 2.0 * high * low) + low * low;
@@ -37,6 +39,8 @@ ALWAYS vf64 product_plus(vf64 a, vf64 b, vf64 s) {
     return (vf64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)s);
 #elif defined(VEC_AVX2)
     return (vf64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)s);
+#elif defined(VEC_NEON)
+    return (vf64)vfmaq_f64((float64x2_t)s, (float64x2_t)a, (float64x2_t)b);
 #else
     return a * b + s;
 #endif
@@ -46,6 +50,8 @@ ALWAYS vf64 product_minus(vf64 a, vf64 b, vf64 t) {
     return (vf64)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)t);
 #elif defined(VEC_AVX2)
     return (vf64)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)t);
+#elif defined(VEC_NEON)
+    return -(vf64)vfmsq_f64((float64x2_t)t, (float64x2_t)a, (float64x2_t)b);
 #else
     return a * b - t;
 #endif

@@ -52,6 +52,23 @@ NEVER __int128 sum_16(const uint8_t *p, size_t n, cr_dtype dtype, bool absolute,
     return total + (__int128)bias * (__int128)lanes;
 }
 
+#if defined(VEC_NEON)
+/* By an instruction that adds pairs to wider lanes. */
+NEVER __int128 sum_32(const uint8_t *p, size_t n, cr_dtype dtype, bool absolute, struct ahead ahead) {
+    if (dtype == CR_I32 && !absolute) {
+        int64x2_t sum = vdupq_n_s64(0);
+        EACH_VECTOR(p, n * 4, ahead, v, sum = vpadalq_s32(sum, (int32x4_t)v););
+        return (__int128)sum[0] + sum[1];
+    }
+    uint64x2_t sum = vdupq_n_u64(0);
+    if (dtype == CR_I32) {
+        EACH_VECTOR(p, n * 4, ahead, v, sum = vpadalq_u32(sum, (uint32x4_t)magnitude_vs32((vs32)v)););
+    } else {
+        EACH_VECTOR(p, n * 4, ahead, v, sum = vpadalq_u32(sum, (uint32x4_t)v););
+    }
+    return (__int128)sum[0] + sum[1];
+}
+#else
 NEVER __int128 sum_32(const uint8_t *p, size_t n, cr_dtype dtype, bool absolute, struct ahead ahead) {
     absolute = absolute && dtype == CR_I32;
     uint32_t bias = dtype == CR_I32 && !absolute ? 0x80000000u : 0;
@@ -66,9 +83,28 @@ NEVER __int128 sum_32(const uint8_t *p, size_t n, cr_dtype dtype, bool absolute,
     for (size_t i = 0; i < VB / 8; i++) total += (__int128)even[i] + odd[i];
     return total - (__int128)bias * (__int128)lanes;
 }
+#endif
+
+#if defined(VEC_NEON)
+/* With signs, of which a shift keeps the upper half's. */
+NEVER __int128 sum_s64(const uint8_t *p, size_t n, struct ahead ahead) {
+    vu64 low = {0};
+    vs64 high = {0};
+    __int128 total = 0;
+    EACH_VECTOR(p, n * 8, ahead, v, {
+        low += (vu64)v & 0xffffffffu;
+        high += (vs64)v >> 32;
+    });
+    for (size_t i = 0; i < VB / 8; i++) total += low[i] + (__int128)high[i] * ((int64_t)1 << 32);
+    return total;
+}
+#endif
 
 NEVER __int128 sum_64(const uint8_t *p, size_t n, cr_dtype dtype, bool absolute, struct ahead ahead) {
     absolute = absolute && dtype == CR_I64;
+#if defined(VEC_NEON)
+    if (dtype == CR_I64 && !absolute) return sum_s64(p, n, ahead);
+#endif
     uint64_t bias = dtype == CR_I64 && !absolute ? (uint64_t)1 << 63 : 0;
     size_t lanes = (n * 8 + VB - 1) / VB * (VB / 8);
     vu64 low = {0}, high = {0}; /* sums of 32-bit halves: good for 2^32 additions, more than a tile has */

@@ -34,6 +34,10 @@ ALWAYS vf64 prod_load(const uint8_t *p, cr_dtype dtype) {
     return (vf64)_mm512_cvtps_pd(_mm256_cvtph_ps((__m128i)x));
 #elif defined(VEC_AVX2)
     return (vf64)_mm256_cvtps_pd(_mm_cvtph_ps(_mm_set_epi64x(0, (int64_t)x)));
+#elif defined(VEC_NEON)
+    uint32_t two;
+    memcpy(&two, p, sizeof two);
+    return widen_low((vf32)vcvt_f32_f16((float16x4_t)vdup_n_u32(two)));
 #else
     vu32 halves = {0};
     for (size_t i = 0; i < PROD_LANES; i++) halves[i] = wide[i] << 16;

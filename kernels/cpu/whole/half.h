@@ -125,11 +125,11 @@ ALWAYS void half_block(struct half_seen *seen, const struct half_run *run, const
         s.sums[i] = m;
         s.squares[i] = square_m;
     }
-    for (; at + VB <= bytes; at += VB) {
+    EACH_LONG_STEP(at, bytes, VB, ahead, {
         vu16 x = LOAD_ONCE(vu16, p + at);
         fetch(ahead, at, VB);
         half_step(&s, x, x, pass, brain);
-    }
+    })
     seen->zeros = 0;
     if (at < bytes) {
         vu16 x = {0};
