@@ -113,7 +113,7 @@ static bool take_raw(cr_py_file *f, PyObject *dtype, uint64_t offset) {
     size_t width = cured_dtype_size(h->dtype);
     char byte;
     const ssize_t holds = size == 0 ? pread(f->fd, &byte, 1, 0) : 0;
-    if (size == 4096 && pread(f->fd, &byte, 1, 4095) == 0) {
+    if (size == (uint64_t)sysconf(_SC_PAGESIZE) && pread(f->fd, &byte, 1, (off_t)size - 1) == 0) {
         PyErr_SetString(PyExc_ValueError,
                         "file: it has fewer bytes than its size says, as in /sys: read them into memory");
         return false;
