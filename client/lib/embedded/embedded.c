@@ -285,7 +285,7 @@ static const cr_way way = {.begin = begin,
 
 cr_status cr_local_select(cr_error *error) {
     static _Atomic bool selected;
-    if (atomic_load_explicit(&selected, memory_order_relaxed)) return CR_OK;
+    if (atomic_load_explicit(&selected, memory_order_acquire)) return CR_OK;
     const char *isa = getenv("CURED_CPU_ISA");
     uint32_t threads;
     cr_status status = isa != NULL && isa[0] != '\0' ? cr_cpu_select(isa, error) : CR_OK;
