@@ -19,6 +19,9 @@ function(cured_test_wanted result)
   set(${result} ${wanted} PARENT_SCOPE)
 endfunction()
 
+# What programs for another machine run by: CMake sees to those that ctest starts, scripts ask the environment.
+string(REPLACE ";" " " CURED_TEST_EMULATOR "${CMAKE_CROSSCOMPILING_EMULATOR}")
+
 # Set in every test; the daemon ignores CURED_TEST_*. A sanitizer's finding ends the program with a failure, and leaks count. malloc asks for
 # huge pages, because page faults are half of what a test of large arrays takes in a virtual machine; a daemon that is tested does not.
 set(CURED_TEST_ENVIRONMENT
@@ -30,6 +33,7 @@ set(CURED_TEST_ENVIRONMENT
     "CURED_TEST_DIR=${CMAKE_BINARY_DIR}/tests"
     "CURED_TEST_SOURCE=${PROJECT_SOURCE_DIR}"
     "CURED_TEST_SANITIZE=${CURED_SANITIZE}"
+    "CURED_TEST_EMULATOR=${CURED_TEST_EMULATOR}"
     "PYTHONDONTWRITEBYTECODE=1")
 
 # CURED_PYTHON: a Python that has NumPy where there is one (test oracles use it), any Python otherwise.

@@ -13,13 +13,14 @@ import os
 import subprocess
 import sys
 
+EMULATOR = os.environ.get("CURED_TEST_EMULATOR", "").split()  # what runs a driver for another machine
 SHOWN = 256  # bytes, or members of a list, of a case that is replayed
 
 def run_batch(job):
     module, driver, seed, first, count = job
     run = sys.modules[module]
     cases = [run.make_case(seed, first + i) for i in range(count)]
-    done = subprocess.run([driver], input=b"".join(run.pack_case(c) for c in cases), stdout=subprocess.PIPE)
+    done = subprocess.run(EMULATOR + [driver], input=b"".join(run.pack_case(c) for c in cases), stdout=subprocess.PIPE)
     answers = done.stdout.decode().split(".\n")
     if done.returncode != 0 or len(answers) != count + 1:
         return count, 0, [(first + min(len(answers) - 1, count - 1), "the driver ended with %d" % done.returncode)]

@@ -19,7 +19,7 @@ import numpy
 
 from support import BUILD, ROOT, Case
 
-GLIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2"}
+GLIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 BARE = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
 
 
@@ -67,7 +67,7 @@ class Wheel(Case):
     def test_needs_glibc_alone(self):
         if not shutil.which("objdump"):
             self.skipTest("there is no objdump")
-        tag = tuple(map(int, re.search(r"-cp311-abi3-manylinux_(\d+)_(\d+)_x86_64\.whl$", self.path).groups()))
+        tag = tuple(map(int, re.search(r"-cp311-abi3-manylinux_(\d+)_(\d+)_(?:x86_64|aarch64)\.whl$", self.path).groups()))
         target, programs = self.unpacked("programs"), {}
         for folder, _, names in os.walk(target):
             for name in names:
