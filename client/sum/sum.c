@@ -164,9 +164,7 @@ int cured_sum_begin(cured_sum *s, int op, int type) {
 static uint64_t sum_enter(void) {
     uint64_t state = cr_float_enter();
 #if defined(__aarch64__)
-    uint64_t flags;
-    __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
-    state |= flags << 32;
+    state |= cr_flags() << 32;
 #endif
     return state;
 }
@@ -177,7 +175,7 @@ static void sum_leave(uint64_t state) {
 #if defined(__x86_64__)
     if (_mm_getcsr() != (uint32_t)state) _mm_setcsr((uint32_t)state);
 #elif defined(__aarch64__)
-    __asm__ volatile("msr fpsr, %0" : : "r"(state >> 32));
+    cr_flags_set(state >> 32);
 #endif
 }
 

@@ -21,7 +21,7 @@ const char *cr_fast_name(unsigned way) {
 }
 
 bool cr_fast_tells_inexact(void) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
     static atomic_int known; /* 0: not yet; 1: it does; 2: it does not */
     int now = atomic_load_explicit(&known, memory_order_relaxed);
     if (now == 0) {

@@ -22,12 +22,32 @@ static inline bool cr_fast_try_inexact(void) {
     _mm_setcsr(state);
     return noted;
 }
+#elif defined(__aarch64__)
+/* The exception flags of the thread: bits of FPSR. */
+enum { CR_FLAG_INVALID = 1, CR_FLAG_OVERFLOW = 4, CR_FLAG_UNDERFLOW = 8, CR_FLAG_INEXACT = 16 };
+static inline uint64_t cr_flags(void) {
+    uint64_t flags;
+    __asm__ volatile("mrs %0, fpsr" : "=r"(flags) : : "memory");
+    return flags;
+}
+static inline void cr_flags_set(uint64_t flags) { __asm__ volatile("msr fpsr, %0" : : "r"(flags) : "memory"); }
+
+static inline bool cr_fast_try_inexact(void) {
+    const uint64_t flags = cr_flags();
+    volatile double one = 1, small = 1e-18, sum;
+    cr_flags_set(flags & ~(uint64_t)CR_FLAG_INEXACT);
+    sum = one + small;
+    (void)sum;
+    const bool noted = (cr_flags() & CR_FLAG_INEXACT) != 0;
+    cr_flags_set(flags);
+    return noted;
+}
 #endif
 
 #ifdef CURED_SUM_ALONE
 #define cr_fast_on(way) true
 static inline bool cr_fast_tells_inexact(void) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
     return cr_fast_try_inexact();
 #else
     return false;

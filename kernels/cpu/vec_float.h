@@ -4,6 +4,7 @@
 #ifndef CURED_KERNELS_CPU_VEC_FLOAT_H
 #define CURED_KERNELS_CPU_VEC_FLOAT_H
 
+#include "kernels/core/fast.h"
 #include "kernels/cpu/vec.h"
 
 /* Floating-point lanes: b where a is a NaN; either zero where both are zeros. least and most: of magnitudes, b being one. */
@@ -222,6 +223,10 @@ ALWAYS bool inexact_seen(void) { return (_mm_getcsr() & _MM_EXCEPT_INEXACT) != 0
 ALWAYS void inexact_clear(void) {
     if (inexact_seen()) _mm_setcsr(_mm_getcsr() & ~(unsigned)_MM_EXCEPT_INEXACT);
 }
+#elif defined(VEC_NEON)
+#define VEC_TELLS_INEXACT 1
+ALWAYS bool inexact_seen(void) { return (cr_flags() & CR_FLAG_INEXACT) != 0; }
+ALWAYS void inexact_clear(void) { cr_flags_set(cr_flags() & ~(uint64_t)CR_FLAG_INEXACT); }
 #endif
 
 #endif

@@ -80,6 +80,8 @@ ALWAYS vf64 negative_product(vf64 a, vf64 b, vf64 c) {
     return (vf64)_mm512_fnmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
 #elif defined(VEC_AVX2)
     return (vf64)_mm256_fnmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#elif defined(VEC_NEON)
+    return (vf64)vfmsq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 #else
     vf64 p = a * b;
     return (c - p) - product_error(a, b, p);
@@ -91,6 +93,8 @@ ALWAYS vf64 root_of(vf64 x) {
     return (vf64)_mm512_sqrt_pd((__m512d)x);
 #elif defined(VEC_AVX2)
     return (vf64)_mm256_sqrt_pd((__m256d)x);
+#elif defined(VEC_NEON)
+    return (vf64)vsqrtq_f64((float64x2_t)x);
 #else
     for (size_t i = 0; i < VB / 8; i++) x[i] = __builtin_sqrt(x[i]);
     return x;

@@ -17,9 +17,9 @@
 enum {
     F8_BLOCK =
         16384, /* bytes: within the nearest cache, where those of a block with NaNs or infinities are counted afterwards */
-    F8_ADDS = 8,       /* vectors whose products 16 bits take */
-    F8_SQUARES = 8192, /* bytes, of which 32 bits take the squares */
-    F8_FEW = 256,      /* elements that are added one by one */
+    F8_ADDS = 8,                        /* vectors whose products 16 bits take */
+    F8_SQUARES = VB > 16 ? 8192 : 4096, /* bytes, of which 32 bits take the squares */
+    F8_FEW = 256,                       /* elements that are added one by one */
     F8_BYTES = 256
 };
 
@@ -37,8 +37,18 @@ ALWAYS uint8_t f8_infinity(cr_dtype dtype) {
 
 enum f8_sum { F8_SIGNED, F8_ABSOLUTE, F8_SQUARE };
 
-#if defined(VEC_AVX512) || defined(VEC_AVX2)
-#if defined(VEC_AVX512)
+#if defined(VEC_AVX512) || defined(VEC_AVX2) || defined(VEC_NEON)
+#if defined(VEC_NEON) /* by the names that AVX2 has for these; g is never above 127 */
+#define F8_ASK(name, ...) f8_##name(__VA_ARGS__)
+typedef vu8 f8_vector;
+ALWAYS vu8 f8_shuffle_epi8(vu8 table, vu8 at) { return (vu8)vqtbl1q_u8((uint8x16_t)table, (uint8x16_t)at); }
+ALWAYS vu8 f8_maddubs_epi16(vu8 g, vu8 weights) {
+    const int8x16_t a = (int8x16_t)g, b = (int8x16_t)weights;
+    return (vu8)vpaddq_s16(vmull_s8(vget_low_s8(a), vget_low_s8(b)), vmull_high_s8(a, b));
+}
+ALWAYS vu8 f8_madd_epi16(vu8 a, vu8 b) { return (vu8)sum_pairs((vs16)a, (vs16)b); }
+ALWAYS vu8 f8_set1_epi16(int16_t x) { return (vu8)ALL(vs16, x); }
+#elif defined(VEC_AVX512)
 #define F8_ASK(name, ...) _mm512_##name(__VA_ARGS__)
 typedef __m512i f8_vector;
 #else

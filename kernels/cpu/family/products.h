@@ -192,11 +192,17 @@ NEVER bool pair_inside(const uint8_t *p, size_t n) {
 #if defined(VEC_TELLS_INEXACT)
 /* Whether a product was too large, lost a part of its rest, or was none, since this was last cleared. Only functions that are not inlined
  * compute between the two. */
+#if defined(VEC_NEON)
+enum { PAIR_LOST = CR_FLAG_UNDERFLOW | CR_FLAG_OVERFLOW | CR_FLAG_INVALID };
+ALWAYS bool lost_seen(void) { return (cr_flags() & PAIR_LOST) != 0; }
+ALWAYS void lost_clear(void) { cr_flags_set(cr_flags() & ~(uint64_t)PAIR_LOST); }
+#else
 enum { PAIR_LOST = _MM_EXCEPT_UNDERFLOW | _MM_EXCEPT_OVERFLOW | _MM_EXCEPT_INVALID };
 ALWAYS bool lost_seen(void) { return (_mm_getcsr() & PAIR_LOST) != 0; }
 ALWAYS void lost_clear(void) {
     if (lost_seen()) _mm_setcsr(_mm_getcsr() & ~(unsigned)PAIR_LOST);
 }
+#endif
 #endif
 
 /* Products and rests of float64s; false: some are not exact. */

@@ -231,6 +231,32 @@ ALWAYS uint64_t quantile_word(const uint8_t *p, const struct quantile_group *g, 
     }
     return word;
 }
+#elif defined(VEC_NEON)
+/* Masks of so many bytes a lane, a byte each: of every two lanes' bytes the lower. */
+ALWAYS vu8 quantile_narrow(vu8 a, vu8 b, size_t size) {
+    if (size == 8) return (vu8)vuzp1q_u32((uint32x4_t)a, (uint32x4_t)b);
+    if (size == 4) return (vu8)vuzp1q_u16((uint16x8_t)a, (uint16x8_t)b);
+    return (vu8)vuzp1q_u8((uint8x16_t)a, (uint8x16_t)b);
+}
+ALWAYS vu8 quantile_same(const uint8_t *p, const struct quantile_group *g, size_t size) {
+    if (size == 2) return (vu8)((LOAD(vu16, p) & (uint16_t)g->mask) == (uint16_t)g->sought);
+    if (size == 4) return (vu8)((LOAD(vu32, p) & (uint32_t)g->mask) == (uint32_t)g->sought);
+    return (vu8)((LOAD(vu64, p) & g->mask) == g->sought);
+}
+ALWAYS uint64_t quantile_word(const uint8_t *p, const struct quantile_group *g, size_t size) {
+    uint64_t word = 0;
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < 4; i++, p += 16 * size) {
+        vu8 same[8];
+#pragma GCC unroll 8
+        for (size_t k = 0; k < size; k++) same[k] = quantile_same(p + k * VB, g, size);
+#pragma GCC unroll 3
+        for (size_t left = size; left > 1; left /= 2)
+            for (size_t k = 0; k < left / 2; k++) same[k] = quantile_narrow(same[2 * k], same[2 * k + 1], left);
+        word |= byte_bits(same[0]) << 16 * i;
+    }
+    return word;
+}
 #else
 ALWAYS uint64_t quantile_word(const uint8_t *p, const struct quantile_group *g, size_t size) {
     uint64_t word = 0;

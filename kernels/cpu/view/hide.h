@@ -17,6 +17,8 @@ ALWAYS vu8 keep_bits(uint64_t word) {
 #if defined(VEC_AVX2)
     const __m256i from = _mm256_set_epi64x(0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
     bytes = (vu64)_mm256_shuffle_epi8(_mm256_set1_epi32((int)word), from);
+#elif defined(VEC_NEON)
+    bytes = (vu64)vcombine_u8(vdup_n_u8((uint8_t)word), vdup_n_u8((uint8_t)(word >> 8)));
 #else
     for (size_t i = 0; i < VB / 8; i++) bytes[i] = (word >> 8 * i & 0xff) * 0x0101010101010101;
 #endif

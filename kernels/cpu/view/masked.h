@@ -71,7 +71,7 @@ ALWAYS size_t squeeze_some(uint8_t *to, const uint8_t *p, uint64_t word, unsigne
     return (size_t)(to - begin);
 }
 
-#if defined(VEC_AVX512) || defined(VEC_AVX2)
+#if defined(VEC_AVX512) || defined(VEC_AVX2) || defined(VEC_NEON)
 /* For each byte m: the numbers of its bits that are set, a byte each, the lowest first. */
 #define PLACE(m, k) ((uint64_t)((m) >> (k)&1) * (k) << 8 * __builtin_popcount((m) & ((1 << (k)) - 1)) % 64)
 #define PLACES(m) PLACE(m, 1) | PLACE(m, 2) | PLACE(m, 3) | PLACE(m, 4) | PLACE(m, 5) | PLACE(m, 6) | PLACE(m, 7)
@@ -86,6 +86,21 @@ static const uint8_t twice[16] = {0x00, 0x03, 0x0c, 0x0f, 0x30, 0x33, 0x3c, 0x3f
 /* Those of 8 elements (4 of 8 bytes) at p that `now` names. A register of AVX-512 compresses no faster, and nothing shorter than
  * 4 bytes. */
 ALWAYS void squeeze_step(uint8_t *to, const uint8_t *p, unsigned now, size_t size) {
+#if defined(VEC_NEON)
+    const uint8x8_t place = (uint8x8_t)vdup_n_u64(places[size == 8 ? twice[now] : now]);
+    const uint8x16_t all = vcombine_u8(place, place);
+    if (size >= 4) { /* each lane's number four times, then its bytes' */
+        const uint8x16_t wide = vshlq_n_u8(vzip1q_u8(all, all), 2), own = (uint8x16_t)ALL(vu32, 0x03020100);
+        const uint8x16x2_t x = {{vld1q_u8(p), vld1q_u8(p + 16)}};
+        vst1q_u8(to, vqtbl2q_u8(x, vorrq_u8(vzip1q_u8(wide, wide), own)));
+        vst1q_u8(to + 16, vqtbl2q_u8(x, vorrq_u8(vzip2q_u8(wide, wide), own)));
+    } else if (size == 2) {
+        const uint8x16_t byte = vorrq_u8(vshlq_n_u8(vzip1q_u8(all, all), 1), (uint8x16_t)ALL(vu16, 0x0100));
+        vst1q_u8(to, vqtbl1q_u8(vld1q_u8(p), byte));
+    } else {
+        vst1_u8(to, vtbl1_u8(vld1_u8(p), place));
+    }
+#else
     const __m128i place = _mm_loadl_epi64((const __m128i *)&places[size == 8 ? twice[now] : now]);
     if (size >= 4) {
         const __m256i x = _mm256_loadu_si256((const __m256i *)p);
@@ -97,11 +112,12 @@ ALWAYS void squeeze_step(uint8_t *to, const uint8_t *p, unsigned now, size_t siz
     } else {
         _mm_storel_epi64((__m128i *)to, _mm_shuffle_epi8(_mm_loadl_epi64((const __m128i *)p), place));
     }
+#endif
 }
 #endif
 
 ALWAYS size_t squeeze_64(uint8_t *to, const uint8_t *p, uint64_t word, size_t size) {
-#if defined(VEC_AVX512) || defined(VEC_AVX2)
+#if defined(VEC_AVX512) || defined(VEC_AVX2) || defined(VEC_NEON)
     const unsigned step = size == 8 ? 4 : 8;
     uint8_t *begin = to;
 #pragma GCC unroll 16
