@@ -74,10 +74,30 @@ NEVER void square_32(cr_partial *part, const uint8_t *p, size_t bytes, struct ah
     square_put(part, total, 0);
 }
 
+#if defined(VEC_NEON)
+/* Two vectors at once: their halves side by side, and those of the products. */
+ALWAYS void square_two(const uint8_t *p, bool negatives, vu64 sums[3][2]) {
+    vu64 a = LOAD(vu64, p), b = LOAD(vu64, p + VB);
+    if (negatives) a = magnitude_vs64((vs64)a), b = magnitude_vs64((vs64)b);
+    const uint32x4_t l = vuzp1q_u32((uint32x4_t)a, (uint32x4_t)b), h = vuzp2q_u32((uint32x4_t)a, (uint32x4_t)b);
+    const uint32x4_t x[3] = {l, l, h}, y[3] = {l, h, h};
+#pragma GCC unroll 3
+    for (int i = 0; i < 3; i++) {
+        const uint32x4_t low = (uint32x4_t)vmull_u32(vget_low_u32(x[i]), vget_low_u32(y[i])),
+                         high = (uint32x4_t)vmull_high_u32(x[i], y[i]);
+        sums[i][0] = (vu64)vpadalq_u32((uint64x2_t)sums[i][0], vuzp1q_u32(low, high));
+        sums[i][1] = (vu64)vpadalq_u32((uint64x2_t)sums[i][1], vuzp2q_u32(low, high));
+    }
+}
+#endif
+
 NEVER void square_64(cr_partial *part, const uint8_t *p, size_t bytes, struct ahead ahead) {
     /* (h·2^32 + l)² = h²·2^64 + 2·h·l·2^32 + l², each product in halves. */
     bool negatives = part->dtype == CR_I64;
     vu64 sums[3][2] = {{{0}, {0}}, {{0}, {0}}, {{0}, {0}}};
+#if defined(VEC_NEON)
+    for (; bytes >= 2 * VB; p += 2 * VB, bytes -= 2 * VB) square_two(p, negatives, sums);
+#endif
     EACH_VECTOR(p, bytes, ahead, v, {
         vu64 x = (vu64)v;
         if (negatives) x = magnitude_vs64((vs64)x);
