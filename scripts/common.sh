@@ -16,6 +16,12 @@ jobs_at_once() {
     [ "${memory:-0}" -ge 1 ] || memory=1
     echo $((cores < memory ? cores : memory))
 }
+# debian_sources RELEASE: "URI SUITE COMPONENT" of every source of Debian's own for the release, as apt has it configured here.
+# shellcheck disable=SC2016 # apt's placeholders
+debian_sources() {
+    apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' |
+        awk -v c="$1" '$2 == c || index($2, c "-") == 1' | sort -u
+}
 # Runs as root: directly, or with sudo.
 as_root() {
     if [ "$(id -u)" = 0 ]; then

@@ -7,7 +7,8 @@
 
 static void release(cr_segment *segment) { cr_container(segment, piece, segment)->released++; }
 
-static piece *offer_data(cr_queue *to, cr_job *job, uint8_t *data, size_t bytes, uint64_t index, bool aligned, bool seal) {
+static piece *offer_data(cr_queue *to, cr_job *job, uint8_t *data, size_t bytes, uint64_t index, bool aligned,
+                         bool seal) {
     piece *p = calloc(1, sizeof *p);
     p->data = data;
     cr_segment_init(&p->segment, job, p->data, index);
@@ -24,7 +25,9 @@ piece *offer(cr_queue *to, cr_job *job, size_t bytes, uint64_t index, bool align
     return offer_data(to, job, data, bytes, index, aligned, seal);
 }
 
-piece *offer_zeros(cr_queue *to, cr_job *job, size_t bytes) { return offer_data(to, job, calloc(bytes, 1), bytes, 0, false, true); }
+piece *offer_zeros(cr_queue *to, cr_job *job, size_t bytes) {
+    return offer_data(to, job, calloc(bytes, 1), bytes, 0, false, true);
+}
 
 void free_piece(piece *p) {
     ck_assert_int_eq(p->released, 1);
