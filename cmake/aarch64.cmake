@@ -15,6 +15,7 @@ set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE BOTH) # llhttp's sources are the same for 
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${root})
 set(ENV{PKG_CONFIG_LIBDIR} ${root}/usr/lib/aarch64-linux-gnu/pkgconfig:${root}/usr/lib/pkgconfig)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L ${root})
+add_compile_definitions(CHECK_EMULATED)
 
 # Python and MPI of that root are not looked for.
 set(CURED_PYTHON_EXTENSION OFF CACHE STRING "Build the Python extension: AUTO (where Python's headers are), ON, OFF")

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Under sanitizers, which make a case many times slower, one random case in so many. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/* Under sanitizers and emulators, which make a case many times slower, one random case in so many. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(CHECK_EMULATED)
 enum { CHECK_SPARSE = 9 };
 #else
 enum { CHECK_SPARSE = 1 };
