@@ -1,6 +1,8 @@
 """Digests of tensors that ranks hold parts of: each part's residues and coverage are numbers that add up (docs/PARTIALS.md, "Linear
-form"), so that one all_reduce makes the digests of all whole tensors.
+form"), so that one all_reduce makes the digests of all whole tensors. Before it another one, of a fixed size, says whether all ranks
+have the same names, types and shapes: rows are joined by their place in the order of the names.
 """
+import hashlib
 from array import array
 
 import torch
@@ -46,17 +48,48 @@ def of_part(tensor, memory, is_first):
     return partial(own, "digest", shape=shape + [2] * more, start=start + [0] * more)
 
 
-def _joined(rows, error, group):
-    """The sums over all ranks; a rank that failed takes part, because the others would wait for it."""
+def _reduced(numbers, error, group, op=dist.ReduceOp.SUM):
+    """The ranks' numbers together; a rank that failed takes part, because the others would wait for it."""
     device = torch.device("cuda", torch.cuda.current_device()) if _ranks.is_on_gpu(group) else torch.device("cpu")
-    vector = torch.tensor(sum(rows, []) + [int(error is not None)], dtype=torch.int64, device=device)
-    dist.all_reduce(vector, group=group)
+    vector = torch.tensor(numbers + [int(error is not None)], dtype=torch.int64, device=device)
+    dist.all_reduce(vector, op=op, group=group)
     if error is not None:
         raise error
     *numbers, failed = vector.tolist()
     if failed:
         raise RuntimeError("another rank of the group could not answer for its tensors: its own error says why")
-    return [numbers[k:k + NUMBERS] for k in range(0, len(numbers), NUMBERS)]
+    return numbers
+
+
+def _kind(tensor):
+    return "%s %s" % (tensor.dtype, list(tensor.shape))
+
+
+def _difference(own, first, rank, first_rank):
+    """What this rank's tensors and those of the first rank differ in, as a sentence; "": nothing."""
+    for has, lacks, who, other in ((first, own, rank, first_rank), (own, first, first_rank, rank)):
+        for name in has:
+            if name not in lacks:
+                return "rank %d lacks tensor %s, which rank %d has: all ranks must pass the same names" % (who, name, other)
+    for name, kind in first.items():
+        if own[name] != kind:
+            return "tensor %s is %s on rank %d, and %s on rank %d" % (name, kind, first_rank, own[name], rank)
+    return ""
+
+
+def _agree(kinds, error, group):
+    """Raises on all ranks unless all have the same tensors. kinds: {a name as it is shown: its type and shape}, sorted."""
+    code = hashlib.sha256(repr(kinds).encode("utf-8", "surrogatepass")).digest()
+    words = [int.from_bytes(code[k:k + 8], "little") >> 2 for k in range(0, len(code), 8)]
+    least_and_most = _reduced([-word for word in words] + words, error, group, dist.ReduceOp.MAX)
+    if all(least + most == 0 for least, most in zip(least_and_most, least_and_most[len(words):])):
+        return
+    group = dist.group.WORLD if group is None else group
+    first_rank, first = dist.get_global_rank(group, 0), [kinds]
+    dist.broadcast_object_list(first, src=first_rank, group=group)
+    found = [""] * dist.get_world_size(group)
+    dist.all_gather_object(found, _difference(kinds, first[0], dist.get_rank(), first_rank), group=group)
+    raise ValueError("digest: " + next(filter(None, found), "the ranks have other tensors"))
 
 
 def _each(arrays, ops):
@@ -69,28 +102,50 @@ def _alone(items, memory):
     return {name: of.digest for name, of in zip(items, made)}
 
 
-def digests(items, memory, group):
-    """{name: digest} of whole tensors, of which this rank has what `items` says; of all ranks that torch.distributed knows, if any."""
-    is_alone = group is None and not (dist.is_available() and dist.is_initialized())
-    if is_alone and not any(map(_ranks.is_distributed, items.values())):
-        return _alone(items, memory)
-    is_first, error, rows = is_alone or dist.get_rank(group) == 0, None, []
-    for tensor in items.values():
+def _rows(tensors, memory, is_first):
+    """The linear forms of this rank's partials, one behind the other, and why there is none of a tensor, or None."""
+    error, numbers = None, []
+    for tensor in tensors:
         row = [0] * NUMBERS
         try:
             part = of_part(tensor, memory, is_first) if error is None else None
             row = part.linear().tolist() if part is not None else row
         except Exception as reason:
             error = reason
-        rows.append(row)
+        numbers += row
+    return numbers, error
+
+
+def _finished(name, tensor, row):
+    kind, count = _ranks.kind_of(tensor.dtype), tensor.numel() * (2 if tensor.is_complex() else 1)
+    state = from_linear(array("q", row), kind, "digest")
+    if state.count != count:
+        raise ValueError("digest: of %s the ranks have %d elements together, not %d: a part is missing, or there twice"
+                         % (name or "the tensor", state.count, count))
+    return state.finish("digest").digest
+
+
+def digests(look, memory, group):
+    """{name: digest} of whole tensors, of which this rank has what look() says; of all ranks that torch.distributed knows, if any."""
+    is_alone = group is None and not (dist.is_available() and dist.is_initialized())
+    if not is_alone and dist.get_rank(group) < 0:
+        raise ValueError("digest: this rank is not in the group")
+    items, error, order = {}, None, []
+    try:
+        items = look()
+        order = sorted(items, key=repr)
+        kinds = {repr(name): _kind(items[name]) for name in order} if not is_alone else {}
+    except Exception as reason:
+        if is_alone:
+            raise
+        kinds, error = {}, reason
+    if is_alone and not any(map(_ranks.is_distributed, items.values())):
+        return _alone(items, memory)
+    if not is_alone:
+        _agree(kinds, error, group)
+    numbers, error = _rows([items[name] for name in order], memory, is_alone or dist.get_rank(group) == 0)
     if is_alone and error is not None:
         raise error
-    answers = {}
-    for (name, tensor), row in zip(items.items(), rows if is_alone else _joined(rows, error, group)):
-        kind, count = _ranks.kind_of(tensor.dtype), tensor.numel() * (2 if tensor.is_complex() else 1)
-        state = from_linear(array("q", row), kind, "digest")
-        if state.count != count:
-            raise ValueError("digest: of %s the ranks have %d elements together, not %d: a part is missing, or there twice"
-                             % (name or "the tensor", state.count, count))
-        answers[name] = state.finish("digest").digest
-    return answers
+    numbers = numbers if is_alone else _reduced(numbers, error, group)
+    made = {name: _finished(name, items[name], numbers[k * NUMBERS:(k + 1) * NUMBERS]) for k, name in enumerate(order)}
+    return {name: made[name] for name in items}

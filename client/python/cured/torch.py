@@ -276,14 +276,18 @@ def digest(model, group=None):
     """{name: digest} of every tensor of a module's state dict, or of a dict; of a tensor its digest alone: what cured.digest says of the
     whole tensor, and cured.weights of the file.
 
-    With torch.distributed all ranks of the group (None: of all) call it, with the same names, and all get the answer, by one all_reduce. Of
-    a DTensor each rank gives its shard, and replicas count once. Other tensors are whole and the same everywhere: the group's first rank
-    gives them. A part that is missing or there twice raises ValueError.
+    With torch.distributed all ranks of the group (None: of all) call it, and all get the answer, by two all_reduces. Their tensors have the
+    same names, types and shapes, in any order: otherwise all ranks raise ValueError. Of a DTensor each rank gives its shard, and replicas
+    count once. Other tensors are whole and the same everywhere: the group's first rank gives them. A part that is missing or there twice
+    raises ValueError.
     """
+    def look():
+        items = model if isinstance(model, Mapping) else model.state_dict() if hasattr(model, "state_dict") else dict(model)
+        return {name: t for name, t in items.items() if isinstance(t, torch.Tensor) or _ranks.is_distributed(t)}
+
     if isinstance(model, torch.Tensor) or _ranks.is_distributed(model):
-        return _digests.digests({"": model}, _bytes, group)[""]
-    items = model if isinstance(model, Mapping) else model.state_dict() if hasattr(model, "state_dict") else dict(model)
-    return _digests.digests({name: t for name, t in items.items() if isinstance(t, torch.Tensor) or _ranks.is_distributed(t)}, _bytes, group)
+        return _digests.digests(lambda: {"": model}, _bytes, group)[""]
+    return _digests.digests(look, _bytes, group)
 
 
 def _register():
