@@ -140,5 +140,39 @@ class Ranks(Case):
             self.assertEqual(("ValueError", "digest: this rank is not in the group"), given)
 
 
+class Sparse(Case):
+    """Sparse tensors with other indices have the same values: a digest of these would collide."""
+    whole = torch.tensor([[0.0, 1.0], [2.0, 0.0]])
+    layouts = {"torch.sparse_coo": whole.to_sparse(), "torch.sparse_csr": whole.to_sparse_csr(),
+               "torch._mkldnn": whole.to_mkldnn() if torch.backends.mkldnn.is_available() else None}
+
+    def test_digests(self):
+        for layout, tensor in self.layouts.items():
+            if tensor is None:
+                continue
+            for given in (tensor, {"w": tensor, "x": A}):
+                with self.subTest(layout), self.assertRaisesRegex(TypeError, "digest: a tensor of layout %s has no bytes in C order: pass t.to_dense" % layout):
+                    cured.torch.digest(given)
+        self.assertEqual(digest_of(self.whole), cured.torch.digest(self.whole.to_sparse().to_dense()))
+
+    def test_stats(self):
+        """Of a COO tensor the stored values; other layouts have a Result that says why there is none, beside those of other tensors."""
+        for layout, tensor in self.layouts.items():
+            if tensor is None:
+                continue
+            found = cured.torch.stats({"w": tensor, "x": A})
+            self.assertEqual(5.0, found["x"].max)
+            if layout == "torch.sparse_coo":
+                self.assertEqual((2, 1.0, 2.0), (found["w"].count, found["w"].min, found["w"].max))
+            else:
+                with self.assertRaisesRegex(TypeError, "stats: a tensor of layout %s is not reduced: pass t.to_dense" % layout):
+                    found["w"].max
+
+    def test_norms(self):
+        self.assertEqual(torch.tensor(5.0).sqrt(), cured.torch.total_norm([self.layouts["torch.sparse_coo"]]))
+        with self.assertRaisesRegex(TypeError, "tensors: a tensor of layout torch.sparse_csr is not reduced: pass t.to_dense"):
+            cured.torch.total_norm([self.layouts["torch.sparse_csr"]])
+
+
 if __name__ == "__main__":
     reasons.main()

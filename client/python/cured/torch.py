@@ -22,6 +22,7 @@ _REDUCED = {*_ranks.TYPES, torch.bool, torch.uint8, torch.int8, torch.int16, tor
 _REDUCED |= {getattr(torch, name) for name in ("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2") if hasattr(torch, name)}
 _HALVES = (torch.float16, torch.bfloat16)
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
+_LAYOUTS = (torch.strided, torch.sparse_coo)  # of a sparse one the values that it stores count
 _EPSILON = 1e-6  # torch.nn.utils.clip_grad_norm_'s, which divides by the norm and this
 
 
@@ -57,6 +58,8 @@ def _checked(tensor, op):
         raise TypeError("tensors: a torch.Tensor is wanted, not %r" % type(tensor))
     if tensor.is_complex() and op != "norm2":
         raise TypeError("ord: a complex tensor has a norm of ord 2 alone here, because magnitudes are not exact")
+    if tensor.layout not in _LAYOUTS:
+        raise TypeError("tensors: a tensor of layout %s is not reduced: pass t.to_dense()" % tensor.layout)
     memory = _memory(tensor)
     if memory.dtype not in _ranks.TYPES:
         raise TypeError("tensors: %s is no type of floats that cured reduces: t.double() makes one" % tensor.dtype)
@@ -213,6 +216,8 @@ def _readable(tensor):
         raise TypeError("stats: a complex tensor has no order: pass torch.view_as_real(t)")
     if tensor.dtype not in _REDUCED or tensor.device.type not in ("cpu", "cuda"):
         raise TypeError("stats: a tensor of %s on %s is not reduced" % (tensor.dtype, tensor.device))
+    if tensor.layout not in _LAYOUTS:
+        raise TypeError("stats: a tensor of layout %s is not reduced: pass t.to_dense()" % tensor.layout)
     memory = _memory(tensor)
     memory = memory.view(torch.uint8) if memory.dtype == torch.bool else memory
     return _dense(memory) if memory.is_cuda else memory
@@ -241,7 +246,7 @@ def stats(module_or_state_dict, *, nan="skip", ddof=0):
     """{name: Result} of every tensor of a module's state dict, or of a dict: count, count_nan, count_inf, min, max, mean, std and norm2,
     by one reading of each.
 
-    count is of all elements. NaNs are counted and then left out of min, max, mean, std and norm2; with nan="propagate" these are NaN
+    count is of all elements, of a sparse tensor (COO) of those that it stores, and so are the others. NaNs are counted and then left out of min, max, mean, std and norm2; with nan="propagate" these are NaN
     where there is one. Infinities are never left out. ddof: of std, n - ddof divides. An answer that a tensor lacks (min of nothing, or
     of a type that cured does not reduce) raises when it is asked for.
     """
@@ -267,6 +272,8 @@ def _bytes(tensor):
     """The memory that a digest is of: a bool's as bytes."""
     if tensor.device.type not in ("cpu", "cuda") or (tensor.dtype not in _REDUCED and not tensor.is_complex()):
         raise TypeError("digest: a tensor of %s on %s is not reduced" % (tensor.dtype, tensor.device))
+    if tensor.layout != torch.strided:
+        raise TypeError("digest: a tensor of layout %s has no bytes in C order: pass t.to_dense()" % tensor.layout)
     memory = _memory(tensor)
     memory = memory.view(torch.uint8) if memory.dtype == torch.bool else memory
     return memory.contiguous() if memory.is_cuda else memory
