@@ -144,6 +144,8 @@ typedef struct cli_answer {
     uint64_t count;
     const char *file;          /* one of several: its answer is one line; NULL: see cli_print */
     const cli_figure *figures; /* of values: what JSON says beside them, up to one without a name; NULL: nothing */
+    const cured_call *digest;  /* NULL, or a call of its own that answers op digest_at, which `values` leave out */
+    size_t digest_at;
 } cli_answer;
 
 /* What a command takes (commands.def), and which options are its own (options.def). */

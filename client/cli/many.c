@@ -1,15 +1,18 @@
 /* many: reduces several files and prints a line for each; --total prints one more, for all files as one array.
  *
  * The total costs no second look at the files: each is reduced to a partial, which is finished here for its own line and
- * merged for the total. So indices count through all files then. Ops by rank have no partials: their total is searched for (search.c).
+ * merged for the total. So indices count through all files then. A digest alone is looked for twice, because a file's own begins at
+ * element 0, and its share of the total where the files before it end. Ops by rank have no partials: their total is searched for (search.c).
  *
  * Thread: one. Owner: the connection and the total live inside cli_run_many. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "client/cli/cli.h"
 #include "client/cli/table.h"
+#include "kernels/core/op.h"
 
 struct total {
     uint8_t bytes[CURED_PARTIAL_BYTES];
@@ -29,14 +32,25 @@ static int merge_failed(const char *name, const cured_error *error) {
                     cured_status_name(error->code));
 }
 
-/* Prints what a partial comes to. */
+/* Where the digest is among the ops; their number: nowhere. */
+static size_t digest_of(const cured_op *ops, size_t op_count) {
+    size_t i = 0;
+    while (i < op_count && cr_op_closing((cr_op)ops[i]) != CR_CLOSING_DIGEST) i++;
+    return i;
+}
+
+/* Prints what a partial comes to. digest: a call that answers the digest in the partial's place; NULL: the partial does. */
 static int print_partial(const cli_options *o, const cured_op *ops, size_t op_count, const void *partial, size_t bytes,
-                         const char *name, uint64_t *count) {
+                         const cured_call *digest, const char *name, uint64_t *count) {
     cured_error error;
-    cured_values *values;
-    cli_answer answer = {.file = name};
+    cured_values *values = NULL;
+    cured_op own[CURED_MAX_OPS];
+    size_t own_count = 0;
+    cli_answer answer = {.file = name, .digest = digest, .digest_at = digest_of(ops, op_count)};
+    for (size_t i = 0; i < op_count; i++)
+        if (digest == NULL || i != answer.digest_at) own[own_count++] = ops[i];
     if (cured_partial_check(partial, bytes, &answer.dtype, &answer.count, &error) != CURED_OK ||
-        cured_partial_finish(partial, bytes, ops, op_count, &o->call, &values, &error) != CURED_OK)
+        (own_count != 0 && cured_partial_finish(partial, bytes, own, own_count, &o->call, &values, &error) != CURED_OK))
         return merge_failed(name != NULL ? name : "total", &error);
     answer.values = values;
     *count = answer.count;
@@ -47,13 +61,13 @@ static int print_partial(const cli_options *o, const cured_op *ops, size_t op_co
 
 /* The line of one file whose partial has come, and its share of the total. */
 static int add_partial(const cli_options *o, const cured_op *ops, size_t op_count, const cured_call *call,
-                       cured_dtype dtype, struct total *total) {
+                       const cured_call *digest, cured_dtype dtype, struct total *total) {
     cured_error error;
     size_t bytes;
     uint64_t count = 0;
     const void *partial = cured_call_partial(call, &bytes);
     cured_bytes both[] = {{partial, bytes}, {total->bytes, total->len}};
-    int code = print_partial(o, ops, op_count, partial, bytes, o->file, &count);
+    int code = print_partial(o, ops, op_count, partial, bytes, digest, o->file, &count);
     size_t len = sizeof total->bytes;
     if (total->files != 0 && dtype != total->dtype) return not_one_array(o, dtype, total->dtype);
     if (cured_partial_merge(both, total->files != 0 ? 2 : 1, total->bytes, &len, &error) != CURED_OK)
@@ -65,19 +79,37 @@ static int add_partial(const cli_options *o, const cured_op *ops, size_t op_coun
     return code;
 }
 
+/* The digest of a file by itself, if it is asked for. */
+static int reduce_alone(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count,
+                        cured_call **call) {
+    const size_t at = digest_of(ops, op_count);
+    cli_options one = *o;
+    cli_layout layout;
+    cured_dtype type;
+    one.call.partial = false;
+    one.call.first = 0;
+    return at == op_count ? EXIT_OK : cli_reduce(&one, conn, &ops[at], 1, call, &type, &layout);
+}
+
 static int run_one(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count, struct total *total,
                    cured_dtype *type) {
-    cured_call *call;
+    cured_call *call, *digest = NULL;
     cli_layout layout;
-    int code = cli_reduce(o, conn, ops, op_count, &call, type, &layout);
-    if (code != EXIT_OK) return code;
+    int code = EXIT_OK;
+    if (total != NULL && total->first != 0) code = reduce_alone(o, conn, ops, op_count, &digest);
+    if (code == EXIT_OK) code = cli_reduce(o, conn, ops, op_count, &call, type, &layout);
+    if (code != EXIT_OK) {
+        cured_call_free(digest);
+        return code;
+    }
     if (total != NULL) {
-        code = add_partial(o, ops, op_count, call, *type, total);
+        code = add_partial(o, ops, op_count, call, digest, *type, total);
         if (o->timing) cli_print_timing(call);
     } else {
         const cli_answer answer = {.call = call, .dtype = *type, .count = cured_call_count(call), .file = o->file};
         code = cli_print(o, &answer, true);
     }
+    cured_call_free(digest);
     cured_call_free(call);
     return code;
 }
@@ -117,6 +149,19 @@ static int run_ranked(const cli_options *o, cured_conn *conn, const cured_op *op
     return code;
 }
 
+/* Whether all files but the first can be read twice, where a digest wants that. */
+static int check_twice(const cli_options *o, const cured_op *ops, size_t op_count) {
+    struct stat st;
+    for (size_t i = 1; o->total && digest_of(ops, op_count) != op_count && i < o->file_count; i++) {
+        const bool standard = strcmp(o->files[i], "-") == 0;
+        if (standard || (stat(o->files[i], &st) == 0 && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode)))
+            return cli_fail(EXIT_USAGE,
+                            "%s is read twice for a digest with --total, and can be read once: give it first",
+                            standard ? "standard input" : o->files[i]);
+    }
+    return EXIT_OK;
+}
+
 /* A line for each file, and that of all. */
 static int run_files(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count) {
     cured_dtype type = CURED_DTYPE_DEFAULT;
@@ -134,7 +179,7 @@ static int run_files(const cli_options *o, cured_conn *conn, const cured_op *ops
         if (result == EXIT_CONNECT || result == EXIT_PROTOCOL) break;
     }
     if (total != NULL && total->files == o->file_count) {
-        int result = print_partial(o, ops, op_count, total->bytes, total->len, NULL, &total->first);
+        int result = print_partial(o, ops, op_count, total->bytes, total->len, NULL, NULL, &total->first);
         if (code == EXIT_OK) code = result;
     } else if (total != NULL) {
         cli_warn("no total: %zu of %zu files are missing in it", o->file_count - total->files, o->file_count);
@@ -147,7 +192,8 @@ int cli_run_many(const cli_options *o, const cured_op *ops, size_t op_count, boo
     cured_conn *conn;
     cli_options with = *o;
     cli_rows rows = {.columns = 1 + op_count};
-    int code = cli_connect(o, false, &conn);
+    int code = check_twice(o, ops, op_count);
+    if (code == EXIT_OK) code = cli_connect(o, false, &conn);
     if (code != EXIT_OK) return code;
     const bool ranked = o->total && cli_goes_by_rank(o);
     if (ranked) code = check_ranked(o, conn, ops, op_count);

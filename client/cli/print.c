@@ -96,7 +96,10 @@ static void add_number(cJSON *object, const char *name, uint64_t n) {
 }
 
 static const cured_value *value_at(const cli_answer *a, size_t index) {
-    return a->call != NULL ? cured_call_value(a->call, index) : cured_values_get(a->values, index);
+    if (a->digest != NULL && index == a->digest_at) return cured_call_value(a->digest, 0);
+    if (a->digest != NULL && index > a->digest_at) index--;
+    if (a->call != NULL) return cured_call_value(a->call, index);
+    return a->values != NULL ? cured_values_get(a->values, index) : NULL;
 }
 
 static const char *text_of(const cured_value *v, char out[CURED_TEXT_BYTES]) {

@@ -19,6 +19,11 @@ class Many(CliTest):
         cls.names = [cls.write("part %d.bin" % i, struct.pack("<%df" % len(p), *p)) for i, p in enumerate(cls.parts)]
         cls.names[1] = cls.write("b.npy", npy(struct.pack("<%df" % len(cls.parts[1]), *cls.parts[1]), "<f4", (len(cls.parts[1]),)))
 
+    @staticmethod
+    def read(path):
+        with open(path, "rb") as f:
+            return f.read()
+
     def exact(self, values):
         return float(sum(map(fractions.Fraction, values)))
 
@@ -50,6 +55,35 @@ class Many(CliTest):
         # options of the answer count for the total too
         lines = self.client("reduce", *self.names, "--ops", "var", "--ddof", "1", "--result-dtype", "f32", "--total").out.splitlines()
         self.assertEqual(self.client("var", self.raw, "--ddof", "1", "--result-dtype", "f32").out.strip(), lines[-1].split()[0])
+
+    def test_digests(self):
+        """A digest's line is that of its file, its total that of all files as one array, whatever stands beside it."""
+        own = [self.client("digest", n, "--dtype", "f32").out.strip() for n in self.names]
+        whole = self.client("digest", self.raw).out.strip()
+        odd = [self.write("odd%d" % k, bytes(range(k, k + n))) for k, n in enumerate((5, 3, 0, 6))]
+        together = self.write("odd", b"".join(map(self.read, odd)))
+        for tcp in (False, True):
+            self.assertEqual(["%s %s" % pair for pair in zip(own + [whole], self.names + ["total"])],
+                             self.client("digest", *self.names, "--total", tcp=tcp).out.splitlines())
+            lines = self.client("digest", *odd, "--total", "--dtype", "u8", tcp=tcp).out.splitlines()
+            self.assertEqual([self.client("digest", n, "--dtype", "u8").out.strip() for n in (*odd, together)], [line.split()[0] for line in lines])
+            full = [self.names[i] for i in (0, 1, 3)]
+            for ops in ("sum,digest,argmax", "digest,argmax", "argmax,digest"):
+                at = ops.split(",").index("digest")
+                lines = self.client("reduce", *full, "--ops", ops, "--total", tcp=tcp).out.splitlines()
+                self.assertEqual([own[0], own[1], own[3], whole], [line.split()[at] for line in lines[1:]])
+                others = self.client("reduce", *full, "--ops", ops.replace("digest,", "").replace(",digest", ""), "--total", tcp=tcp).out.splitlines()
+                self.assertEqual([line.split() for line in others[1:]], [[w for k, w in enumerate(line.split()) if k != at] for line in lines[1:]])
+            rows = [json.loads(line) for line in self.client("digest", *full, "--total", "--json", tcp=tcp).out.splitlines()]
+            self.assertEqual([own[0], own[1], own[3], whole], [row["results"]["digest"]["value"] for row in rows])
+        # what cannot be read twice
+        pipe = os.path.join(self.dir, "pipe")
+        os.mkfifo(pipe)
+        for name in (pipe, "-"):
+            says = "%s is read twice for a digest with --total, and can be read once: give it first" % ("standard input" if name == "-" else pipe)
+            self.fails(64, says, "digest", self.names[0], name, "--total", "--dtype", "f32", data=b"")
+        lines = self.client("digest", "-", self.names[3], "--total", "--dtype", "f32", data=self.read(self.names[0])).out.splitlines()
+        self.assertEqual([own[0], own[3]], [line.split()[0] for line in lines[:2]])
 
     def test_names_that_stand_for_several(self):
         folder = os.path.join(self.dir, "folder")
