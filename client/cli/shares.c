@@ -69,10 +69,12 @@ static int check_each(const cli_options *o, const cured_op *ops, size_t op_count
         if (ranked && (o->call.partial || strcmp(o->command, "merge") == 0))
             return cli_fail(EXIT_USAGE, "%s: op %s has none, because it takes several reads of the whole array",
                             o->call.partial ? "--partial" : "merge: partials", name);
-        if (digest && (o->call.nan == CURED_NAN_SKIP || o->where != NULL || (o->call.first != 0 && !o->call.partial)))
-            return cli_fail(EXIT_USAGE, "--%s: %s is of all elements of a whole array",
+        const bool weights = strcmp(o->command, "weights") == 0; /* there NaNs are skipped by the ops beside a digest */
+        if (digest && !weights &&
+            (o->call.nan == CURED_NAN_SKIP || o->where != NULL || (o->call.first != 0 && !o->call.partial)))
+            return cli_fail(EXIT_USAGE, "--%s goes without %s, because a digest is of all elements of a whole array",
                             o->where != NULL                ? "where"
-                            : o->call.nan == CURED_NAN_SKIP ? "nan"
+                            : o->call.nan == CURED_NAN_SKIP ? "nan skip"
                                                             : "first",
                             name);
     }

@@ -19,15 +19,22 @@ size_t weights_own_ops(cured_op out[CURED_MAX_OPS]) {
 
 void weights_answers_free(weights_answers *a) {
     for (size_t i = 0; a->values != NULL && i < a->count; i++) cured_values_free(a->values[i]);
+    for (size_t i = 0; a->whole != NULL && i < a->count; i++) cured_values_free(a->whole[i]);
     free(a->values);
-    *a = (weights_answers){NULL, 0};
+    free(a->whole);
+    *a = (weights_answers){NULL, NULL, 0};
+}
+
+static const cured_value *find(const cured_values *values, cured_op op) {
+    const cured_value *v = NULL;
+    for (size_t i = 0; values != NULL && (v = cured_values_get(values, i)) != NULL; i++)
+        if (cured_value_op(v) == op) return v;
+    return NULL;
 }
 
 const cured_value *weights_answer(const weights_answers *a, size_t tensor, cured_op op) {
-    const cured_value *v = NULL;
-    for (size_t i = 0; a->values[tensor] != NULL && (v = cured_values_get(a->values[tensor], i)) != NULL; i++)
-        if (cured_value_op(v) == op) return v;
-    return NULL;
+    const cured_value *v = find(a->values[tensor], op);
+    return v != NULL ? v : find(a->whole[tensor], op);
 }
 
 /* Where this library has no kernels a daemon is asked. */
@@ -37,6 +44,7 @@ static cured_status digest_there(const weights_ask *ask, const void *text, size_
     cured_call *call = NULL;
     cured_options options = *ask->call;
     options.partial = true;
+    options.nan = CURED_NAN_PROPAGATE;
     cured_status status = ask->connect(ask->user, &conn, error);
     if (status != CURED_OK) return status;
     status = cured_reduce_buffer(conn, CURED_U8, &ask->digest, 1, text, bytes, &options, &call, error);

@@ -145,6 +145,7 @@ static cured_status fold(struct worker *k, const struct piece *piece, cured_call
     cured_options options = *p->ask->call;
     const size_t op_count = ops_of(p->ask, t, ops);
     options.partial = true;
+    options.nan = CURED_NAN_PROPAGATE; /* a partial has all, and finish() leaves out */
     options.first = piece->at / size;
     if (p->deadline_ns != 0) {
         const uint64_t now = cr_now_ns();
@@ -161,12 +162,31 @@ static cured_status fold(struct worker *k, const struct piece *piece, cured_call
     return status == CURED_OK ? cured_wait(*call, error) : status;
 }
 
+/* Whether an op is of all elements, NaNs too, whatever is asked of them. */
+static bool is_of_all(cured_op op) {
+    const cr_closing closing = cr_op_closing((cr_op)op);
+    return closing == CR_CLOSING_COUNTS || closing == CR_CLOSING_DIGEST;
+}
+
 static cured_status finish(struct pool *p, size_t tensor, cured_error *error) {
     struct state *s = &p->states[tensor];
-    cured_op ops[CURED_MAX_OPS];
+    cured_op ops[CURED_MAX_OPS], rest[CURED_MAX_OPS];
     const size_t op_count = ops_of(p->ask, &p->w->tensors[tensor], ops);
-    const cured_status status =
-        cured_partial_finish(s->partial, s->bytes, ops, op_count, p->ask->call, &p->out->values[tensor], error);
+    size_t skipping = 0, all = 0;
+    for (size_t i = 0; i < op_count; i++) {
+        if (p->ask->call->nan == CURED_NAN_SKIP && is_of_all(ops[i]))
+            rest[all++] = ops[i];
+        else
+            ops[skipping++] = ops[i];
+    }
+    cured_options plain = *p->ask->call;
+    plain.nan = CURED_NAN_PROPAGATE;
+    cured_status status = CURED_OK;
+    if (skipping != 0)
+        status =
+            cured_partial_finish(s->partial, s->bytes, ops, skipping, p->ask->call, &p->out->values[tensor], error);
+    if (status == CURED_OK && all != 0)
+        status = cured_partial_finish(s->partial, s->bytes, rest, all, &plain, &p->out->whole[tensor], error);
     free(s->partial);
     s->partial = NULL;
     return status;
@@ -319,13 +339,15 @@ cured_status weights_run(const weights *w, const weights_ask *ask, weights_answe
     struct pool p = {.w = w, .ask = ask, .out = out};
     struct worker *workers = NULL;
     size_t count = 0;
-    *out = (weights_answers){calloc(w->count + 1, sizeof *out->values), w->count};
+    *out = (weights_answers){calloc(w->count + 1, sizeof *out->values), calloc(w->count + 1, sizeof *out->whole),
+                             w->count};
     p.states = calloc(w->count + 1, sizeof *p.states);
     p.order = calloc(w->count + 1, sizeof *p.order);
     pthread_mutex_init(&p.lock, NULL);
     pthread_cond_init(&p.ended, NULL);
     cured_status status = weights_check_ops(ask->ops, ask->op_count, error);
-    if (status == CURED_OK && (out->values == NULL || p.states == NULL || p.order == NULL || !put_in_order(&p)))
+    if (status == CURED_OK &&
+        (out->values == NULL || out->whole == NULL || p.states == NULL || p.order == NULL || !put_in_order(&p)))
         status = npy_fail(error, CURED_RESOURCE_EXHAUSTED, "no memory for the answers");
     for (size_t i = 0; i < w->count && status == CURED_OK; i++) {
         p.states[i].left = w->tensors[i].bytes;

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""What a user does with cured-client weights by mistake, or where two things come together: a manifest that is the checkpoint, NaNs that
+are skipped, filters on both sides. Each kind of checkpoint meets each flag in TableTest.
+"""
+import json
+import os
+import struct
+import subprocess
+
+from checkpoints import Tensor, digest, digest_of_all, gguf, index, npy, npz, safetensors
+from cli_daemon import CLIENT, ENVIRONMENT, HANG_S, Result
+from test_weights_files import FilesTest
+import reasons
+
+NAN = float("nan")
+A = Tensor("F32", (2, 2), struct.pack("<4f", NAN, 0, 1, -3))
+B = Tensor("BF16", (3,), struct.pack("<3H", 0x3F80, 0, 0xC000))
+I = Tensor("I64", (2,), struct.pack("<2q", -5, 0))
+SOME = {"a": A, "b": B, "i": I}
+
+
+class UseTest(FilesTest):
+    def put(self, folder, files):
+        return {name: self.write(os.path.join(folder, name), data) for name, data in files.items()}
+
+    def bytes_of(self, path):
+        with open(path, "rb") as f:
+            return f.read()
+
+    def fails(self, code, says, *arguments):
+        result = self.run_client(*arguments)
+        self.assertEqual(result.code, code, result)
+        self.assertEqual({"error", "exit"} if "--json" in arguments else "", set(json.loads(result.out)) if "--json" in arguments else result.out)
+        self.assertRegex(result.err, r"\Acured-client: [^\n]+\n\Z")
+        self.assertIn(says, result.err)
+        return result
+
+
+class ManifestTest(UseTest):
+    def test_not_over_the_checkpoint(self):
+        """By its own path, by links of both kinds, as a shard of an index or a folder, as the index, and as a part of GGUF."""
+        one = self.write("one/a.safetensors", safetensors(SOME))
+        shards = self.put("m", {"0.safetensors": safetensors({"a": A}), "1.safetensors": safetensors({"b": B}),
+                                "m.safetensors.index.json": index({"a": "0.safetensors", "b": "1.safetensors"})})
+        parts = self.put("g", {"a-%05d-of-00002.gguf" % (k + 1): gguf({n: t}, keys=[("split.no", "u16", k), ("split.count", "u16", 2)])
+                               for k, (n, t) in enumerate((("a", A), ("b", B)))})
+        archive = self.write("z/a.npz", npz(SOME))
+        link, hard = os.path.join(self.dir, "link"), os.path.join(self.dir, "hard")
+        os.symlink(one, link)
+        os.link(one, hard)
+        listed, folder = shards["m.safetensors.index.json"], os.path.join(self.dir, "m")
+        for given, manifest in ((one, one), (one, link), (link, one), (one, hard), (os.path.dirname(one), one), (listed, listed), (folder, listed),
+                                (listed, shards["1.safetensors"]), (folder, shards["0.safetensors"]), (archive, archive),
+                                (parts["a-00001-of-00002.gguf"], parts["a-00002-of-00002.gguf"]), (os.path.join(self.dir, "g"), parts["a-00001-of-00002.gguf"])):
+            for more in ((), ("--filter", "a"), ("--json",)):
+                before = self.bytes_of(manifest)
+                self.fails(64, "--manifest '%s' is a file of the checkpoint '%s'" % (manifest, given), given, "--manifest", manifest, *more)
+                self.assertEqual(before, self.bytes_of(manifest))
+        self.assertEqual(self.run_client(one, "--manifest", os.path.join(self.dir, "one", "m.json")).code, 0)
+
+    def test_whole_or_not_at_all(self):
+        """A manifest that cannot be written leaves the old one, and nothing beside it."""
+        one = self.write("a.safetensors", safetensors({"t%d" % k: B for k in range(2000)}))
+        manifest = self.write("m/old.json", b"old")
+        limited = ["sh", "-c", 'ulimit -f 1; trap "" XFSZ; exec "$@"', "sh", CLIENT, "weights", one, "--connect", "embedded:", "--manifest", manifest]
+        process = subprocess.Popen(limited, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT)
+        result = Result(process, *process.communicate(timeout=HANG_S))
+        self.assertEqual(result.code, 74, result)
+        self.assertIn("cannot write to %s: File too large" % manifest, result.err)
+        self.assertEqual(b"old", self.bytes_of(manifest))
+        self.assertEqual(["old.json"], os.listdir(os.path.dirname(manifest)))
+        os.chmod(manifest, 0o640)
+        link = os.path.join(self.dir, "link.json")
+        os.symlink(manifest, link)
+        self.assertEqual(0, self.run_client(one, "--manifest", link).code)
+        self.assertTrue(os.path.islink(link))
+        self.assertEqual(2000, len(json.loads(self.bytes_of(manifest))["tensors"]))
+        self.assertEqual(0o640, os.stat(manifest).st_mode & 0o777)
+        self.assertEqual(["old.json"], os.listdir(os.path.dirname(manifest)))
+        old = os.umask(0o027)
+        try:
+            new = os.path.join(self.dir, "new.json")
+            self.assertEqual(0, self.run_client(one, "--manifest", new).code)
+            self.assertEqual(0o640, os.stat(new).st_mode & 0o777)
+        finally:
+            os.umask(old)
+        self.assertEqual(0, self.run_client(one, "--manifest", "/dev/null").code)
+        self.assertIn('"t1999"', self.run_client(one, "--manifest", "/dev/stdout").out)
+        self.fails(74, "cannot create %s" % self.dir, one, "--manifest", self.dir)
+        self.fails(74, "cannot create %s/gone/m.json: No such file" % self.dir, one, "--manifest", os.path.join(self.dir, "gone", "m.json"))
+
+
+class NanTest(UseTest):
+    def test_skip(self):
+        """NaNs are left out of extrema, means and norms. Counts, zeros and digests are of all elements."""
+        path = self.write("a.safetensors", safetensors(SOME))
+        whole, skipped = self.rows(path), self.rows(path, "--nan", "skip")
+        for name in SOME:
+            for op in ("count_nan", "count_inf", "zeros", "digest"):
+                self.assertEqual(whole[name]["results"][op], skipped[name]["results"][op], (name, op))
+        for name in ("b", "i"):
+            self.assertEqual(whole[name], skipped[name])
+        results = skipped["a"]["results"]
+        self.assertEqual((-3, 1, -2 / 3), tuple(results[op]["value"] for op in ("min", "max", "mean")))
+        self.assertEqual(digest(A.data), results["digest"]["value"])
+        self.assertEqual(1, results["zeros"]["value"])
+        text = self.run_client(path, "--nan", "skip").out
+        self.assertIn("digest of all: %s\n! NaN or infinity in 1 of 3 tensors: a\n" % digest_of_all(SOME), text)
+        rows = self.rows(path, "--nan", "skip", "--ops", "sum,count,digest,count_nonzero,argmin")
+        self.assertEqual([-2, 4, digest(A.data), 3, 3], [rows["a"]["results"][op]["value"] for op in ("sum", "count", "digest", "count_nonzero", "argmin")])
+        self.assertEqual(["sum", "count", "digest", "count_nonzero", "argmin"], list(rows["a"]["results"]))
+
+    def test_with_the_other_flags(self):
+        path = self.write("a.safetensors", safetensors(SOME))
+        plain, skip = os.path.join(self.dir, "plain.json"), os.path.join(self.dir, "skip.json")
+        self.assertEqual(0, self.run_client(path, "--manifest", plain).code)
+        self.assertEqual(0, self.run_client(path, "--manifest", skip, "--nan", "skip").code)
+        self.assertEqual(self.bytes_of(plain), self.bytes_of(skip))
+        self.assertEqual(0, self.run_client(path, "--check", plain, "--nan", "skip").code)
+        self.assertEqual(0, self.run_client(path, path, "--nan", "skip").code)
+        self.assertEqual(65, self.run_client(path, "--finite", "--nan", "skip").code)
+
+
+if __name__ == "__main__":
+    reasons.main()
