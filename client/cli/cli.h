@@ -401,6 +401,8 @@ typedef struct cli_piece {
     uint64_t bytes;
 } cli_piece;
 int cli_write(const char *path, const cli_piece *pieces, size_t count);
+/* The same by a new file beside it that takes its name at the end: what fails leaves the old file. Devices and pipes are written to. */
+int cli_replace(const char *path, const cli_piece *pieces, size_t count);
 /* Refuses to send bytes that are not text to a terminal. */
 int cli_check_binary(const char *path);
 

@@ -4,6 +4,7 @@
  * Thread: one, beside those of weights_run(). Owner: checkpoints live inside cmd_weights. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "client/cli/checkpoint.h"
@@ -84,6 +85,18 @@ static int check_sized(const cli_checkpoint *c) {
         if (!c->table.tensors[i].sized)
             return cli_fail(EXIT_DATA, "%s: tensor '%s' is of %s, which is not known here: it has no digest", c->path,
                             cli_printable(c->table.tensors[i].name, name), c->table.tensors[i].type);
+    return EXIT_OK;
+}
+
+/* A manifest in the place of a file that was read would be the end of that file. */
+static int check_manifest(const cli_options *o, const cli_checkpoint *c) {
+    struct stat manifest, file;
+    if (o->manifest == NULL || strcmp(o->manifest, "-") == 0 || stat(o->manifest, &manifest) != 0) return EXIT_OK;
+    for (size_t i = 0; i < c->table.file_count; i++)
+        if (fstat(c->table.files[i].fd, &file) == 0 && file.st_dev == manifest.st_dev && file.st_ino == manifest.st_ino)
+            return cli_fail(EXIT_USAGE,
+                            "--manifest '%s' is a file of the checkpoint '%s', which would be lost: name another file",
+                            o->manifest, c->path);
     return EXIT_OK;
 }
 
@@ -173,6 +186,7 @@ int cmd_weights(const cli_options *o) {
     settle_columns(o, comparing, &columns);
     for (size_t i = 0; i < o->file_count && code == EXIT_OK; i++) {
         code = open_one(o, o->files[i], &c[i]);
+        if (code == EXIT_OK) code = check_manifest(o, &c[i]);
         if (code == EXIT_OK && (comparing || o->manifest != NULL)) code = check_sized(&c[i]);
     }
     for (size_t i = 0; i < o->file_count && code == EXIT_OK; i++) code = ask_one(o, &columns, &c[i]);

@@ -33,7 +33,7 @@ int cli_manifest_write(const char *path, const cli_entries *e) {
     fputs("\n]}\n", f);
     const bool good = !ferror(f);
     int code = fclose(f) == 0 && good ? EXIT_OK : cli_fail(EXIT_IO, "out of memory");
-    if (code == EXIT_OK) code = cli_write(path, &(cli_piece){text, bytes}, 1);
+    if (code == EXIT_OK) code = cli_replace(path, &(cli_piece){text, bytes}, 1);
     free(text);
     return code;
 }

@@ -3,7 +3,9 @@
  * Thread: one. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -50,4 +52,49 @@ int cli_write(const char *path, const cli_piece *pieces, size_t count) {
     if (path != NULL && close(fd) != 0 && code == EXIT_OK)
         code = cli_fail(EXIT_IO, "cannot write to %s: %s", path, strerror(errno));
     return code;
+}
+
+static bool same_file(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* A new file beside `path`, as open(2) makes one, or with the old file's mode; -1, and errno. */
+static int create_beside(const char *path, const struct stat *old, char name[PATH_MAX]) {
+    int fd = -1;
+    for (unsigned i = 0; fd < 0 && i < 100; i++) {
+        if (snprintf(name, PATH_MAX, "%s.%ld-%u", path, (long)getpid(), i) >= PATH_MAX) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST) return -1;
+    }
+    if (fd >= 0 && old != NULL && fchmod(fd, old->st_mode & 0777) != 0) errno = 0; /* the umask's mode is good, too */
+    return fd;
+}
+
+int cli_replace(const char *path, const cli_piece *pieces, size_t count) {
+    struct stat old, standard;
+    char target[PATH_MAX], name[PATH_MAX];
+    const bool exists = !is_standard(path) && stat(path, &old) == 0;
+    if (is_standard(path) || (exists && !S_ISREG(old.st_mode))) return cli_write(path, pieces, count);
+    if (exists && fstat(STDOUT_FILENO, &standard) == 0 && same_file(&old, &standard))
+        return cli_write(path, pieces, count);
+    if (!exists || realpath(path, target) == NULL) snprintf(target, sizeof target, "%s", path);
+    const int fd = create_beside(target, exists ? &old : NULL, name);
+    if (fd < 0)
+        return cli_fail(errno == EACCES || errno == EPERM ? EXIT_DENIED : EXIT_IO, "cannot create %s: %s", path,
+                        strerror(errno));
+    bool good = true;
+    for (size_t i = 0; good && i < count; i++) good = write_all(fd, pieces[i].data, pieces[i].bytes);
+    good = good && (fsync(fd) == 0 || errno == EINVAL || errno == EROFS);
+    int why = errno;
+    if (close(fd) != 0 && good) {
+        good = false;
+        why = errno;
+    }
+    if (good && rename(name, target) == 0) return EXIT_OK;
+    if (good) why = errno;
+    unlink(name);
+    return cli_fail(EXIT_IO, "cannot write to %s: %s", path, strerror(why));
 }
