@@ -12,6 +12,7 @@
 typedef struct cli_checkpoint {
     const char *path;
     weights table;
+    size_t all; /* tensors before --filter */
     weights_answers answers;
     char digest[CURED_TEXT_BYTES]; /* of all; "": a tensor has none, or none was asked for */
 } cli_checkpoint;

@@ -67,13 +67,13 @@ static bool look(void *user, uint64_t done, uint64_t total) {
     return true;
 }
 
-static int open_one(const cli_options *o, const char *path, cli_checkpoint *c) {
+static int open_one(const cli_options *o, bool comparing, const char *path, cli_checkpoint *c) {
     cured_error error;
     c->path = path;
     if (weights_open(path, &c->table, &error) != CURED_OK) return cli_fail(cli_exit_code(error.code), "%s", error.text);
-    const size_t all = c->table.count;
+    const size_t all = c->all = c->table.count;
     if (o->filter != NULL) weights_filter(&c->table, o->filter);
-    if (all != 0 && c->table.count == 0)
+    if (all != 0 && c->table.count == 0 && !comparing)
         return cli_fail(EXIT_DATA, "%s: no name of its %zu tensors matches --filter '%s'", path, all, o->filter);
     return EXIT_OK;
 }
@@ -147,6 +147,9 @@ static int compare(const cli_options *o, const cli_columns *columns, const cli_c
     int code = o->check != NULL ? cli_manifest_read(o->check, o->filter, &sides[0])
                                 : cli_entries_of(&c[0], columns, &sides[0]);
     if (code == EXIT_OK) code = cli_entries_of(&c[o->check != NULL ? 0 : 1], columns, &sides[1]);
+    if (code == EXIT_OK && o->filter != NULL && sides[0].count + sides[1].count == 0 && c[0].all + c[1].all != 0)
+        code = cli_fail(EXIT_DATA, "no tensor of '%s' and of '%s' has a name that matches --filter '%s'",
+                        o->check != NULL ? o->check : c[0].path, c[o->check != NULL ? 0 : 1].path, o->filter);
     if (code == EXIT_OK) code = cli_entries_compare(&sides[0], &sides[1], o->json);
     cli_entries_free(&sides[0]);
     cli_entries_free(&sides[1]);
@@ -185,7 +188,7 @@ int cmd_weights(const cli_options *o) {
     int code = check_together(o);
     settle_columns(o, comparing, &columns);
     for (size_t i = 0; i < o->file_count && code == EXIT_OK; i++) {
-        code = open_one(o, o->files[i], &c[i]);
+        code = open_one(o, comparing, o->files[i], &c[i]);
         if (code == EXIT_OK) code = check_manifest(o, &c[i]);
         if (code == EXIT_OK && (comparing || o->manifest != NULL)) code = check_sized(&c[i]);
     }

@@ -121,5 +121,28 @@ class NanTest(UseTest):
         self.assertEqual(65, self.run_client(path, "--finite", "--nan", "skip").code)
 
 
+class FilterTest(UseTest):
+    def test_one_side_alone(self):
+        """Names that one side lacks are missing or new, also where the filter takes nothing else. An error: neither side has one."""
+        both = self.write("both.safetensors", safetensors({"a": A, "b": B}))
+        one = self.write("one.gguf", gguf({"a": A}))
+        none = self.write("none.npz", npz({}))
+        made = {path: path + ".json" for path in (both, one, none)}
+        for path, manifest in made.items():
+            self.assertEqual(0, self.run_client(path, "--manifest", manifest).code)
+        for left, right, word in ((both, one, "missing"), (one, both, "new"), (both, none, "missing"), (none, both, "new")):
+            for arguments in ((left, right), (right, "--check", made[left])):
+                result = self.run_client(*arguments, "--filter", "b*")
+                self.assertEqual(1, result.code, result)
+                self.assertEqual("%s b: bf16 [3] %s" % (word, digest(B.data)), result.out.splitlines()[0])
+                told = json.loads(self.run_client(*arguments, "--filter", "b*", "--json").out)
+                self.assertEqual(({"missing": [], "new": [], word: ["b"]}, False), ({k: told[k] for k in ("missing", "new")}, told["same"]))
+        for arguments in ((both, one), (one, "--check", made[both])):
+            self.fails(65, "no tensor of '%s' and of '%s' has a name that matches --filter 'x'" % (
+                made[both] if len(arguments) == 3 else both, one), *arguments, "--filter", "x")
+        self.fails(65, "no name of its 1 tensors matches --filter 'b'", one, "--filter", "b")
+        self.assertEqual(0, self.run_client(none, none, "--filter", "b").code)
+
+
 if __name__ == "__main__":
     reasons.main()
