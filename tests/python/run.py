@@ -16,7 +16,7 @@ GROUPS = {
                "test_out", "test_keys", "test_segments", "test_pairs", "test_complex", "test_parts", "test_quantiles", "test_blocks", "test_blocks_read", "test_arrow", "test_surface", "test_linear", "test_lists", "test_numbers", "test_beside"],
     "programs": ["test_daemon", "test_files", "test_weights", "test_process", "test_threads", "test_credentials", "test_wheel", "test_page", "test_tables", "test_doors"],
 }
-ALONE = ["test_containers", "test_defaults", "test_cuda_here", "test_cuda_lists", "test_cuda_ways", "test_cuda_pairs", "test_cuda_ranks", "test_cuda_keys", "test_cuda_cells", "test_cuda_placed", "test_cuda_segments", "test_cuda_linear", "test_cuda_arrow", "test_dask", "test_editor", "test_gpu_out", "test_many_regions", "test_torch"]  # tests of their own in CMakeLists.txt
+ALONE = ["test_containers", "test_defaults", "test_cuda_here", "test_cuda_lists", "test_cuda_ways", "test_cuda_pairs", "test_cuda_ranks", "test_cuda_keys", "test_cuda_cells", "test_cuda_placed", "test_cuda_segments", "test_cuda_linear", "test_cuda_arrow", "test_dask", "test_editor", "test_gpu_out", "test_many_regions", "test_torch", "test_torch_digests"]  # tests of their own in CMakeLists.txt
 
 
 def check_groups():
