@@ -1,4 +1,4 @@
-/* weights: what cured.weights asks of client/weights: a list of (name, type, shape, bytes, answers), and the digest of all.
+/* weights: what cured.weights asks of client/weights: a list of (name, type, shape, bytes, whether it is reduced, answers), and the digest of all.
  *
  * Thread: with the GIL, but while the tensors are reduced; the caller's thread looks after signals then. Owner: the table and the
  * answers live inside cr_py_weights(). */
@@ -55,16 +55,17 @@ static PyObject *answers_of(const weights_answers *a, size_t tensor) {
     return answers;
 }
 
-/* (name, type, shape, bytes or None, answers) */
+/* (name, type, shape, bytes or None, whether the type is reduced, answers) */
 static PyObject *row_of(const weights *w, const weights_answers *a, size_t tensor) {
     const weights_tensor *t = &w->tensors[tensor];
-    PyObject *shape = shape_of(t), *answers = answers_of(a, tensor), *bytes = Py_None;
+    PyObject *shape = shape_of(t), *answers = answers_of(a, tensor), *bytes = Py_None,
+             *is_reduced = t->dtype != CURED_DTYPE_DEFAULT ? Py_True : Py_False;
     if (t->sized)
         bytes = PyLong_FromUnsignedLongLong(t->bytes);
     else
         Py_INCREF(bytes);
     PyObject *row = shape != NULL && answers != NULL && bytes != NULL
-                        ? Py_BuildValue("(ssOOO)", t->name, t->type, shape, bytes, answers)
+                        ? Py_BuildValue("(ssOOOO)", t->name, t->type, shape, bytes, is_reduced, answers)
                         : NULL;
     Py_XDECREF(shape);
     Py_XDECREF(answers);

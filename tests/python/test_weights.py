@@ -93,6 +93,33 @@ w["layers.1.mlp.weight"].count_nan, w.digest, w.shapes["embed.weight"]
         w = cured.weights(self.path("a.gguf", gguf({"u": Tensor("?", (32,), bytes(32))}, types={"u": 77})))
         self.assertEqual(({}, None, None), (dict(w["u"]), w.bytes["u"], w.digest))
 
+    def test_why_there_is_no_answer(self):
+        """An op that was asked for and that a tensor's type lacks says so, and not that nobody asked."""
+        tensors = {"q": Tensor("Q8_0", (32,), bytes(34)), "u": Tensor("?", (32,), bytes(32)), "w": W}
+        path = self.path("a.gguf", gguf(tensors, types={"u": 77}))
+        w = cured.weights(path)
+        lacking = (("q", "min", "op 'min': a tensor of Q8_0 has bytes and a digest alone, because cured does not reduce that type"),
+                   ("q", "zeros", "op 'zeros': a tensor of Q8_0 has bytes and a digest alone"),
+                   ("u", "min", "op 'min': a tensor of type-77 has neither answers nor a digest, because that type is not known here"),
+                   ("u", "digest", "op 'digest': a tensor of type-77 has neither"),
+                   ("w", "sum", "op 'sum' was not asked for"), ("q", "sum", "op 'sum' was not asked for"), ("w", "frob", "op 'frob' was not asked for"))
+        for made in (w, pickle.loads(pickle.dumps({n: w[n] for n in w}))):
+            for name, op, words in lacking:
+                with self.assertRaises(AttributeError) as raised:
+                    getattr(made[name], op)
+                self.assertTrue(str(raised.exception).startswith(words), raised.exception)
+                self.assertEqual((None, False), (getattr(made[name], op, None), op in made[name]))
+                with self.assertRaises(KeyError):
+                    made[name][op]
+        self.assertEqual((["digest"], []), (list(w["q"]), list(w["u"])))
+        some = cured.weights(path, ["bit_xor", "sum"])
+        with self.assertRaisesRegex(AttributeError, "op 'bit_xor': a tensor of f32 has none"):
+            some["w"].bit_xor
+        with self.assertRaisesRegex(AttributeError, "op 'sum': a tensor of Q8_0 has bytes and a digest alone"):
+            some["q"].sum
+        with self.assertRaisesRegex(AttributeError, "op 'digest' was not asked for"):
+            some["q"].digest
+
     def test_what_numpy_writes(self):
         r = numpy.random.default_rng(1)
         a = r.standard_normal((7, 5)).astype("f4")

@@ -5,6 +5,26 @@ from collections.abc import Mapping
 from ._cured import _weights
 from ._result import Result
 
+OWN = ("count_nan", "count_inf", "zeros", "min", "max", "mean", "std", "norm2", "digest")
+
+
+class TensorResult(Result):
+    """A Result that knows why the tensor's type lacks an op which was asked for."""
+
+    __slots__ = ("_asked", "_why")
+
+    def __init__(self, answers, asked, why):
+        super().__init__(answers)
+        self._asked, self._why = asked, why
+
+    def __getattr__(self, op):
+        if op.startswith("_") or op not in self._asked or op in self._answers:
+            return super().__getattr__(op)
+        raise AttributeError("op '%s': %s" % (op, self._why))
+
+    def __reduce__(self):
+        return TensorResult, (self._answers, self._asked, self._why)
+
 
 class Weights(Mapping):
     """Names of tensors, in the order of their bytes, and their Results. `digest` is that of all (docs/WEIGHTS.md), None where a tensor
@@ -12,13 +32,13 @@ class Weights(Mapping):
 
     __slots__ = ("_results", "digest", "types", "shapes", "bytes")
 
-    def __init__(self, rows, digest, zeros):
+    def __init__(self, rows, digest, asked):
         self._results, self.digest = {}, digest
         self.types, self.shapes, self.bytes = {}, {}, {}
-        for name, kind, shape, size, answers in rows:
-            if zeros:
+        for name, kind, shape, size, is_reduced, answers in rows:
+            if asked is None:
                 answers = dict((_zeros(shape, answer) if op == "count_nonzero" else (op, answer)) for op, answer in answers.items())
-            self._results[name] = Result(answers)
+            self._results[name] = TensorResult(answers, OWN if asked is None else asked, _why(kind, is_reduced, size))
             self.types[name], self.shapes[name], self.bytes[name] = kind, shape, size
 
     def __getitem__(self, name):
@@ -34,6 +54,14 @@ class Weights(Mapping):
         return "<cured.Weights of %d tensors>" % len(self)
 
 
+def _why(kind, is_reduced, size):
+    if is_reduced:
+        return "a tensor of %s has none" % kind
+    if size is None:
+        return "a tensor of %s has neither answers nor a digest, because that type is not known here" % kind
+    return "a tensor of %s has bytes and a digest alone, because cured does not reduce that type" % kind
+
+
 def _zeros(shape, nonzeros):
     return "zeros", math.prod(shape) - nonzeros
 
@@ -45,4 +73,4 @@ def weights(path, ops=None, *, filter=None, address=None):
     filter: a pattern that names must match, as of fnmatch; address: of a daemon, else one that listens, else this process answers."""
     names = [op.strip() for op in ops.split(",")] if isinstance(ops, str) else None if ops is None else list(ops)
     rows, digest = _weights(path, names, filter, address)
-    return Weights(rows, digest, ops is None)
+    return Weights(rows, digest, None if names is None else tuple(names))
