@@ -108,14 +108,21 @@ static void print_rows(const cli_checkpoint *c, const cli_columns *columns, size
     cli_table_print(&table, most);
 }
 
+/* What a line below the table names tensors for. */
+enum kind { STRANGE, BYTES_ALONE, UNKNOWN };
+
+static bool is_of(const cli_checkpoint *c, const cli_columns *columns, size_t i, enum kind kind) {
+    if (kind == STRANGE)
+        return cli_checkpoint_count(c, i, columns->nans) != 0 || cli_checkpoint_count(c, i, columns->infs) != 0;
+    return !is_reduced(c, i) && c->table.tensors[i].sized == (kind == BYTES_ALONE);
+}
+
 /* ": a, b, c and 4 more" of the tensors that are so. */
-static void print_names(const cli_checkpoint *c, const cli_columns *columns, bool strange, size_t count) {
+static void print_names(const cli_checkpoint *c, const cli_columns *columns, enum kind kind, size_t count) {
     char name[CLI_NAME_BYTES];
     size_t named = 0;
     for (size_t i = 0; i < c->table.count && named < NAMED; i++) {
-        const bool is =
-            cli_checkpoint_count(c, i, columns->nans) != 0 || cli_checkpoint_count(c, i, columns->infs) != 0;
-        if (strange ? !is : is_reduced(c, i)) continue;
+        if (!is_of(c, columns, i, kind)) continue;
         printf("%s%s", named++ == 0 ? ": " : ", ", cli_printable(c->table.tensors[i].name, name));
     }
     if (count > named) printf(" and %zu more", count - named);
@@ -133,15 +140,18 @@ static void print_text(const cli_checkpoint *c, const cli_columns *columns, size
     if (c->digest[0] != '\0') printf("digest of all: %s\n", c->digest);
     if (t.strange != 0) {
         printf("! NaN or infinity in %zu of %llu tensors", t.strange, (ull)t.tensors);
-        print_names(c, columns, true, t.strange);
+        print_names(c, columns, STRANGE, t.strange);
     }
-    if (t.bytes_alone != 0) {
-        printf("bytes and digest only, of types that cured does not reduce: %zu of %llu tensors", t.bytes_alone,
+    const size_t bytes_alone = t.bytes_alone - t.unknown;
+    if (bytes_alone != 0) {
+        printf("bytes and digest only, of types that cured does not reduce: %zu of %llu tensors", bytes_alone,
                (ull)t.tensors);
-        print_names(c, columns, false, t.bytes_alone);
+        print_names(c, columns, BYTES_ALONE, bytes_alone);
     }
-    if (t.unknown != 0)
-        printf("no digest, of types that are not known here: %zu of %llu tensors\n", t.unknown, (ull)t.tensors);
+    if (t.unknown != 0) {
+        printf("no digest, of types that are not known here: %zu of %llu tensors", t.unknown, (ull)t.tensors);
+        print_names(c, columns, UNKNOWN, t.unknown);
+    }
 }
 
 /* ---- JSON ---- */

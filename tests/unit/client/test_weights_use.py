@@ -144,5 +144,16 @@ class FilterTest(UseTest):
         self.assertEqual(0, self.run_client(none, none, "--filter", "b").code)
 
 
+class TypesTest(UseTest):
+    def test_types_not_known(self):
+        """A tensor without a digest is not said to have one."""
+        odd = {"q": Tensor("Q8_0", (32,), bytes(34)), "u": Tensor("?", (32,), bytes(32)), "w": A}
+        lines = self.run_client(self.write("a.gguf", gguf(odd, types={"u": 77}))).out.splitlines()
+        self.assertEqual(["bytes and digest only, of types that cured does not reduce: 1 of 3 tensors: q",
+                          "no digest, of types that are not known here: 1 of 3 tensors: u"], lines[-2:])
+        lines = self.run_client(self.write("b.gguf", gguf({"u": odd["u"], "w": A}, types={"u": 77}))).out
+        self.assertNotIn("bytes and digest only", lines)
+
+
 if __name__ == "__main__":
     reasons.main()
