@@ -101,23 +101,126 @@ static const char *refused(char letter) {
 
 static const char advice[] = " from files: in Python cured.sum(numpy.load(path, mmap_mode='r')) does";
 
-/* Takes the code of elements whose bytes alone count: complex numbers, floats, raw bytes. */
+static cured_status refuse_objects(const struct cursor *c) {
+    return npy_fail(c->error, CURED_UNIMPLEMENTED,
+                    "it holds Python objects, a pickle, which runs code where it is read: save it without them");
+}
+
+/* The unit of a date behind its 8 bytes: "[ns]", "[25s]", or none. */
+static bool is_unit(const char *text) {
+    static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const size_t inside = *text == '[' ? strspn(text + 1, letters) : 0;
+    return *text == '\0' || (inside != 0 && strcmp(text + 1 + inside, "]") == 0);
+}
+
+/* Takes the code of elements whose bytes alone count: complex numbers, floats, strings, dates, raw bytes. */
 static bool take_any(npy_header *h, const char *code) {
-    const size_t length = strlen(code), digits = strspn(code + (length != 0), "0123456789");
-    if (length < 2 || length > 8 || strchr("cfV", *code) == NULL || digits != length - 1) return false;
-    for (const char *p = code + 1; *p != '\0'; p++) h->size = h->size * 10 + (uint32_t)(*p - '0');
-    h->turn = *code == 'c' ? h->size / 2 : *code == 'f' ? h->size : 1;
+    const size_t digits = *code != '\0' ? strspn(code + 1, "0123456789") : 0;
+    const bool date = *code == 'M' || *code == 'm';
+    if (digits == 0 || digits > 7 || strchr("cfVSaUMm", *code) == NULL || strlen(code) >= sizeof h->code) return false;
+    if (date ? digits != 1 || code[1] != '8' || !is_unit(code + 2) : code[1 + digits] != '\0') return false;
+    uint32_t size = 0;
+    for (size_t i = 1; i <= digits; i++) size = size * 10 + (uint32_t)(code[i] - '0');
+    h->size = *code == 'U' ? 4 * size : size;
+    h->turn = *code == 'c' ? size / 2 : *code == 'U' ? 4 : *code == 'f' || date ? size : 1;
     strcpy(h->code, code);
+    if (*code == 'c' || *code == 'f') /* as safetensors and NumPy call them: C64, f128 */
+        snprintf(h->code, sizeof h->code, "%c%u", *code == 'c' ? 'C' : 'f', 8 * size);
     return h->size != 0 && (*code != 'c' || h->size % 2 == 0);
+}
+
+/* ---- Structures: [('name', '<f4'), (('title', 'name'), [...], (2, 3))] ---- */
+
+enum { MOST_DEPTH = 16, MOST_STRUCTURE = INT32_MAX };
+
+static bool skip_string(struct cursor *c) {
+    skip_space(c);
+    if (c->p == c->end || (*c->p != '\'' && *c->p != '"')) return false;
+    const char quote = *c->p++;
+    while (c->p < c->end && *c->p != quote) c->p += *c->p == '\\' && c->end - c->p > 1 ? 2 : 1;
+    return c->p < c->end && *c->p++ == quote;
+}
+
+static bool skip_name(struct cursor *c) {
+    if (!take(c, '(')) return skip_string(c);
+    return skip_string(c) && take(c, ',') && skip_string(c) && take(c, ')');
+}
+
+/* A field's own shape: "(2, 3)" or "2". */
+static bool multiply_shape(struct cursor *c, uint64_t *bytes) {
+    const bool tuple = take(c, '(');
+    for (bool first = true; !tuple || !take(c, ')'); first = false) {
+        if (!first && !take(c, ',')) return false;
+        if (!first && take(c, ')')) return true;
+        uint64_t n = 0;
+        bool digits = false;
+        skip_space(c);
+        for (; c->p < c->end && *c->p >= '0' && *c->p <= '9' && n <= MOST_STRUCTURE; c->p++, digits = true)
+            n = n * 10 + (unsigned)(*c->p - '0');
+        if (!digits || n > MOST_STRUCTURE || *bytes > MOST_STRUCTURE) return false;
+        *bytes *= n;
+        if (!tuple) return true;
+    }
+    return true;
+}
+
+static cured_status take_fields(struct cursor *c, unsigned depth, uint64_t *bytes);
+
+/* The type of a field: its bytes. */
+static cured_status take_field_type(struct cursor *c, unsigned depth, uint64_t *bytes) {
+    char text[32];
+    npy_header h = {.count = 0};
+    skip_space(c);
+    if (c->p < c->end && *c->p == '[') return take_fields(c, depth + 1, bytes);
+    if (!take_string(c, text, sizeof text)) return bad(c, "a field's type is not a short string");
+    const char *code = text;
+    const char order = strchr("<>=|", *code) != NULL && *code != '\0' ? *code++ : '=';
+    if (*code == 'O') return refuse_objects(c);
+    h.size = h.turn = (uint32_t)cured_dtype_size((cured_dtype)cr_dtype_of_code(code));
+    if (h.size == 0 && !take_any(&h, code)) return bad(c, "a field's type is unknown");
+    if (order == '>' && h.turn > 1)
+        return npy_fail(c->error, CURED_UNIMPLEMENTED, "its structure has big-endian fields, which are not turned");
+    *bytes = h.size;
+    return CURED_OK;
+}
+
+/* The fields of a structure, of which the bytes alone count. */
+static cured_status take_fields(struct cursor *c, unsigned depth, uint64_t *bytes) {
+    uint64_t all = 0, one;
+    if (depth > MOST_DEPTH) return bad(c, "'descr' is more than 16 structures deep");
+    if (!take(c, '[')) return bad(c, "'descr' is no list of fields");
+    for (bool first = true; !take(c, ']'); first = false) {
+        if (!first && !take(c, ',')) return bad(c, "'descr' lacks a comma");
+        if (!take(c, '(') || !skip_name(c) || !take(c, ',')) return bad(c, "a field of 'descr' has no name");
+        const cured_status status = take_field_type(c, depth, &one);
+        if (status != CURED_OK) return status;
+        if (take(c, ',') && !multiply_shape(c, &one)) return bad(c, "a field's shape is malformed, or too large");
+        if (!take(c, ')')) return bad(c, "a field of 'descr' does not end");
+        all += one;
+        if (one > MOST_STRUCTURE || all > MOST_STRUCTURE) return bad(c, "a structure has more than 2^31 - 1 bytes");
+    }
+    *bytes = all;
+    return all != 0 ? CURED_OK : bad(c, "a structure has no bytes");
+}
+
+static cured_status parse_structure(struct cursor *c, npy_header *h) {
+    uint64_t bytes = 0;
+    if (!h->any)
+        return npy_fail(c->error, CURED_UNIMPLEMENTED,
+                        "the .npy file holds structures (a structured dtype), which cured "
+                        "does not reduce");
+    const cured_status status = take_fields(c, 1, &bytes);
+    if (status != CURED_OK) return status;
+    h->size = (uint32_t)bytes;
+    h->turn = 1;
+    snprintf(h->code, sizeof h->code, "struct-%u", h->size);
+    return CURED_OK;
 }
 
 static cured_status parse_descr(struct cursor *c, npy_header *h) {
     char text[32];
     skip_space(c);
-    if (c->p < c->end && *c->p == '[')
-        return npy_fail(c->error, CURED_UNIMPLEMENTED,
-                        "the .npy file holds structures (a structured dtype), which cured "
-                        "does not reduce");
+    if (c->p < c->end && *c->p == '[') return parse_structure(c, h);
     if (!take_string(c, text, sizeof text)) return bad(c, "'descr' is not a short string");
     const char *code = text;
     char order = '=';
@@ -125,6 +228,7 @@ static cured_status parse_descr(struct cursor *c, npy_header *h) {
     h->dtype = (cured_dtype)cr_dtype_of_code(code);
     if (strcmp(code, small_floats) == 0) h->dtype = CURED_F8_E5M2;
     h->size = h->turn = (uint32_t)cured_dtype_size(h->dtype);
+    if (h->any && *code == 'O') return refuse_objects(c);
     if (h->any && h->dtype == CURED_DTYPE_DEFAULT && take_any(h, code)) {
         h->big_endian = order == '>' && h->turn > 1;
         return CURED_OK;

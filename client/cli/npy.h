@@ -20,7 +20,7 @@ typedef struct npy_header {
     uint32_t dims;
     uint64_t shape[NPY_MAX_DIMS];
     bool any;      /* npy_parse_any: `dtype` may be CURED_DTYPE_DEFAULT for `code`, too */
-    char code[16]; /* of such an element without its order: "c8" */
+    char code[24]; /* such an element's type: "C64", "f128", "U3", "M8[ns]", "struct-12" */
     uint32_t size; /* bytes of an element; of void 2, perhaps bfloat16, or 1, perhaps float8_e4m3fn */
     uint32_t turn; /* bytes of what its order turns: of a complex number half */
 } npy_header;
@@ -38,7 +38,8 @@ size_t npy_write(uint8_t out[NPY_MAX_WRITTEN], cured_dtype dtype, bool fortran_o
 /* Parses a header from the file's first len bytes. When more are needed, returns CURED_OK with *need > len (never above
  * NPY_MAX_HEADER) and *out untouched; otherwise *need is the header's length. */
 cured_status npy_parse(const uint8_t *in, size_t len, npy_header *out, size_t *need, cured_error *error);
-/* The same where elements that are not reduced have a place too: complex numbers, floats of another width, raw bytes. */
+/* The same where elements that are not reduced have a place too: complex numbers, floats of another width, strings, dates, structures,
+ * raw bytes. */
 cured_status npy_parse_any(const uint8_t *in, size_t len, npy_header *out, size_t *need, cured_error *error);
 /* Turns big-endian elements of 2, 4 or 8 bytes. */
 void npy_little(uint8_t *data, size_t bytes, size_t size);

@@ -56,9 +56,7 @@ static cured_status take(weights *w, weights_tensor *t, uint64_t at, uint64_t by
     if (h.data_offset > bytes || h.count * h.size != bytes - h.data_offset)
         return weights_refuse(w, t, error, "it has %llu bytes, its header and shape want %llu", (ull)bytes,
                               (ull)(h.data_offset + h.count * h.size));
-    if (strcmp(h.code, "V2") == 0) h.dtype = CURED_BF16;  /* as NumPy writes it */
-    if (strcmp(h.code, "c8") == 0) strcpy(h.code, "C64"); /* as safetensors calls them */
-    if (strcmp(h.code, "c16") == 0) strcpy(h.code, "C128");
+    if (strcmp(h.code, "V2") == 0) h.dtype = CURED_BF16; /* as NumPy writes it */
     weights_set_type(t, h.dtype != CURED_DTYPE_DEFAULT ? cured_dtype_name(h.dtype) : NULL, h.code);
     t->offset = (packed != NULL ? 0 : at) + h.data_offset;
     t->bytes = bytes - h.data_offset;

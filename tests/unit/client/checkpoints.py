@@ -93,7 +93,7 @@ def gguf(tensors, version=3, keys=(), alignment=None, types={}, order=None, offs
 
 
 def npy(t, descr=None, fortran=False):
-    text = "{'descr': %r, 'fortran_order': %s, 'shape': %r, }" % (descr or NUMPY[t.type], fortran, tuple(t.shape))
+    text = "{'descr': %r, 'fortran_order': %s, 'shape': %r, }" % (NUMPY[t.type] if descr is None else descr, fortran, tuple(t.shape))
     text += " " * (-(10 + len(text) + 1) % 64) + "\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + t.data
 

@@ -155,5 +155,48 @@ class TypesTest(UseTest):
         self.assertNotIn("bytes and digest only", lines)
 
 
+    def test_numpy_types_not_reduced(self):
+        """One array that cured does not reduce is no reason to refuse the others."""
+        record = [("a", "<f4"), ("b", "<i2", (2, 3)), ("", "|V2"), (("title", "c"), [("d", "|S5"), ("e", "<U2")])]
+        kinds = {"strings": ("<U3", 12, "U3"), "bytes": ("|S5", 5, "S5"), "old": ("|a4", 4, "a4"), "dates": ("<M8[ns]", 8, "M8[ns]"), "spans": ("<m8[25s]", 8, "m8[25s]"),
+                 "long": ("<f16", 16, "f128"), "short": ("<f12", 12, "f96"), "wide": ("<c32", 32, "C256"), "raw": ("|V7", 7, "V7"),
+                 "record": (record, 4 + 12 + 2 + 5 + 8, "struct-31"), "one": ([("x", "<i8")], 8, "struct-8")}
+        arrays = {name: (descr, bytes((7 * k + size) % 256 for k in range(6 * size)), size, kind) for name, (descr, size, kind) in kinds.items()}
+        for deflated in (False, True):
+            path = self.write("a.npz", npz({"w": A, **{name: npy(Tensor(None, (2, 3), data), descr) for name, (descr, data, _, _) in arrays.items()}}, deflated))
+            rows = self.rows(path)
+            self.assertEqual(digest(A.data), rows["w"]["results"]["digest"]["value"])
+            for name, (_, data, size, kind) in arrays.items():
+                row = rows[name]
+                self.assertEqual((kind, [2, 3], 6 * size, True), (row["type"], row["shape"], row["bytes"], row["bytes_only"]), name)
+                self.assertEqual({"digest": digest(data)}, {op: answer["value"] for op, answer in row["results"].items()}, name)
+            manifest = os.path.join(self.dir, "m.json")
+            self.assertEqual(0, self.run_client(path, "--manifest", manifest).code)
+            self.assertEqual(0, self.run_client(path, "--check", manifest).code)
+            self.assertIn("numbers of 11 of 11 tensors were not looked at", self.run_client(path, "--finite", "--filter", "??*").err)
+        turned = self.rows(self.write("t.npz", npz({"u": npy(Tensor(None, (2,), bytes(range(24))), ">U3"), "m": npy(Tensor(None, (1,), bytes(range(8))), ">M8[s]"),
+                                                    "f": npy(Tensor(None, (2, 2), b"abcdefghijkl"), "|S3", fortran=True)})))
+        self.assertEqual(digest(b"".join(bytes(range(k, k + 4))[::-1] for k in range(0, 24, 4))), turned["u"]["results"]["digest"]["value"])
+        self.assertEqual(digest(bytes(range(8))[::-1]), turned["m"]["results"]["digest"]["value"])
+        self.assertEqual(digest(b"abcghidefjkl"), turned["f"]["results"]["digest"]["value"])
+
+    def test_numpy_types_refused(self):
+        """Objects are pickles, in structures too; what a descr says is held against its own rules."""
+        def one(descr, data=bytes(8), shape=(1,)):
+            return npz({"w": A, "z": npy(Tensor(None, shape, data), descr)})
+        pickled = "a pickle, which runs code where it is read: save it without them"
+        for descr in ("|O", [("a", "|O")], [("a", "<f4"), ("b", [("c", "|O8")])]):
+            self.refused(one(descr), "x.npz: tensor 'z': ", "it holds Python objects, " + pickled, name="x.npz")
+        self.refused(one([("a", ">f4"), ("b", "<f4")]), "tensor 'z': ", "structure has big-endian fields, which are not turned", name="x.npz")
+        for descr in ("|S0", "<U0", "<U1x", "<q9", "<M8[s", "<M8]s[", "<M8[s'x]", "<U99999999", [], [("a",)], [5], [("a", "<f4", (2**40, 2**40))], [("a", "<f4", (-1,))],
+                      [("a", "<f4"), ("b", "<f4", 2, 3)]):
+            self.refused(one(descr), "tensor 'z': ", name="x.npz")
+        deep = "[('a', " * 40 + "'<f4'" + ")]" * 40
+        text = "{'descr': %s, 'fortran_order': False, 'shape': (1,), }\n" % deep
+        self.refused(npz({"z": b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + bytes(4)}), "tensor 'z': ", "deep", name="x.npz")
+        self.refused(one("<U2", bytes(9)), "tensor 'z': it has", "header and shape want", name="x.npz")
+        self.refused(one([("a", "<f4")], bytes(5)), "tensor 'z': it has", "header and shape want", name="x.npz")
+
+
 if __name__ == "__main__":
     reasons.main()
