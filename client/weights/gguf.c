@@ -132,6 +132,41 @@ struct known {
     unsigned seen;
 };
 
+/* A key's name, by a hash of it and where it lies in the header. */
+struct key {
+    uint64_t hash, at;
+};
+
+static int by_hash(const void *a, const void *b) {
+    const struct key *x = a, *y = b;
+    if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* FNV-1a: names of equal hashes are compared after it. */
+static uint64_t hash_of(const char *text) {
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (; *text != '\0'; text++) hash = (hash ^ (uint8_t)*text) * UINT64_C(1099511628211);
+    return hash;
+}
+
+/* Whether no two of the keys have one name. */
+static bool check_twice(struct header *h, struct key *keys, uint64_t count) {
+    char one[MOST_NAME + 1], two[MOST_NAME + 1], shown[WEIGHTS_SHOWN_BYTES];
+    const uint64_t end = h->at;
+    if (count != 0) qsort(keys, (size_t)count, sizeof *keys, by_hash);
+    for (uint64_t i = 1; i < count; i++) {
+        if (keys[i].hash != keys[i - 1].hash) continue;
+        h->at = keys[i - 1].at;
+        if (!name(h, one, "the name of a key")) return false;
+        h->at = keys[i].at;
+        if (!name(h, two, "the name of a key")) return false;
+        if (strcmp(one, two) == 0) return FAIL(h, "key '%s' is there twice", weights_shown(one, shown));
+    }
+    h->at = end;
+    return true;
+}
+
 /* A key that counts here: a whole number that is not negative. */
 static bool take_value(struct header *h, uint64_t type, uint64_t *out, const char *field) {
     const bool whole = type == U8 || type == U16 || type == U32 || type == U64;
@@ -141,24 +176,35 @@ static bool take_value(struct header *h, uint64_t type, uint64_t *out, const cha
     return whole || *out >> (8 * value_bytes[type] - 1) == 0 || FAIL(h, "%s is negative", field);
 }
 
-static bool read_keys(struct header *h, uint64_t count, struct known *known) {
+static bool read_key(struct header *h, struct known *known, struct key *read) {
     static const char *const names[] = {"general.alignment", "split.no", "split.count", "split.tensors.count"};
     uint64_t *const values[] = {&known->alignment, &known->number, &known->count, &known->tensors};
     char key[MOST_NAME + 1], field[128], shown[WEIGHTS_SHOWN_BYTES];
     uint64_t type;
+    read->at = h->at;
+    if (!name(h, key, "the name of a key")) return false;
+    read->hash = hash_of(key);
+    snprintf(field, sizeof field, "key '%s'", weights_shown(key, shown));
+    if (!number(h, 4, &type, field)) return false;
+    unsigned which = 0;
+    while (which < 4 && strcmp(names[which], key) != 0) which++;
+    if (which == 4) return skip_value(h, type, 0, field);
+    if ((known->seen & 1u << which) != 0) return FAIL(h, "%s is there twice", field);
+    known->seen |= 1u << which;
+    return take_value(h, type, values[which], field);
+}
+
+static bool read_keys(struct header *h, uint64_t count, struct known *known) {
     *known = (struct known){DEFAULT_ALIGNMENT, 0, 0, UINT64_MAX, 0};
     if (count > (h->limit - h->at) / 13)
         return FAIL(h, "its count of keys is %llu, more than there are bytes for", (ull)count);
-    for (uint64_t i = 0; i < count; i++) {
-        if (!name(h, key, "the name of a key")) return false;
-        snprintf(field, sizeof field, "key '%s'", weights_shown(key, shown));
-        if (!number(h, 4, &type, field)) return false;
-        unsigned which = 0;
-        while (which < 4 && strcmp(names[which], key) != 0) which++;
-        if (which == 4 ? !skip_value(h, type, 0, field) : !take_value(h, type, values[which], field)) return false;
-        if (which != 4 && (known->seen & 1u << which) != 0) return FAIL(h, "%s is there twice", field);
-        known->seen |= which != 4 ? 1u << which : 0;
-    }
+    struct key *keys = malloc(((size_t)count + 1) * sizeof *keys);
+    bool good = keys != NULL;
+    if (!good) h->status = npy_fail(h->error, CURED_RESOURCE_EXHAUSTED, "no memory for the names of keys");
+    for (uint64_t i = 0; good && i < count; i++) good = read_key(h, known, &keys[i]);
+    good = good && check_twice(h, keys, count);
+    free(keys);
+    if (!good) return false;
     const uint64_t a = known->alignment;
     if (a == 0 || a > MOST_ALIGNMENT || (a & (a - 1)) != 0)
         return FAIL(h, "general.alignment is %llu, must be a power of two up to %d", (ull)a, MOST_ALIGNMENT);

@@ -198,11 +198,37 @@ cured_status weights_read_index(weights *w, const char *path, cured_error *error
 
 enum { PART_BYTES = 20 }; /* "-00001-of-00003.gguf" */
 
-static cured_status read_parts(weights *w, const char *path, const weights_split *split, cured_error *error) {
-    const size_t length = strlen(path), first = w->count;
+/* What parts say of the count of tensors: the first that says one, and the first that says another. */
+struct counts {
+    uint64_t said[2];
+    size_t file[2];
+    unsigned have;
+};
+
+static void note_count(struct counts *c, const weights *w, uint64_t said) {
+    if (said == UINT64_MAX || c->have == 2 || (c->have == 1 && said == c->said[0])) return;
+    c->said[c->have] = said;
+    c->file[c->have++] = w->file_count - 1;
+}
+
+static cured_status check_counts(const struct counts *c, const weights *w, uint64_t tensors, cured_error *error) {
+    char shown[WEIGHTS_SHOWN_BYTES];
+    for (unsigned i = 0; i < c->have; i++)
+        if (c->said[i] != tensors)
+            return npy_fail(error, CURED_INVALID_ARGUMENT, "%s: split.tensors.count is %llu, the parts hold %llu",
+                            weights_shown(weights_base(w->files[c->file[i]].path), shown), (ull)c->said[i],
+                            (ull)tensors);
+    return CURED_OK;
+}
+
+/* The other parts of the last file, whose tensors begin at `first`. */
+static cured_status read_parts(weights *w, const char *path, size_t first, const weights_split *split,
+                               cured_error *error) {
+    const size_t length = strlen(path);
     char part[PATH_MAX], tail[64], shown[WEIGHTS_SHOWN_BYTES];
     weights_split other;
-    uint64_t tensors = w->count;
+    struct counts counts = {.have = 0};
+    note_count(&counts, w, split->tensors);
     snprintf(tail, sizeof tail, "-%05llu-of-%05llu.gguf", (ull)split->number + 1, (ull)split->count);
     if (length < PART_BYTES || length >= PATH_MAX || strcmp(path + length - PART_BYTES, tail) != 0)
         return weights_refuse_file(w, error,
@@ -219,12 +245,9 @@ static cured_status read_parts(weights *w, const char *path, const weights_split
             return weights_refuse_file(w, error, "it says that it is part %llu of %llu, %s says %llu",
                                        (ull)other.number + 1, (ull)other.count,
                                        weights_shown(weights_base(path), shown), (ull)split->count);
+        note_count(&counts, w, other.tensors);
     }
-    tensors += w->count - first;
-    if (split->tensors != UINT64_MAX && split->tensors != tensors)
-        return weights_refuse_file(w, error, "split.tensors.count is %llu, the parts hold %llu", (ull)split->tensors,
-                                   (ull)tensors);
-    return CURED_OK;
+    return check_counts(&counts, w, w->count - first, error);
 }
 
 /* ---- One file, by what it begins with ---- */
@@ -248,13 +271,14 @@ cured_status weights_add_path(weights *w, const char *path, const char *named, c
     cured_status status = weights_add_file(w, path, &index, error);
     if (status != CURED_OK) return status;
     const uint64_t size = w->files[index].size;
+    const size_t first = w->count;
     const size_t have = size < sizeof head ? (size_t)size : sizeof head;
     status = weights_read(w, 0, head, have, error);
     if (status == CURED_OK) status = refuse_kind(w, head, have, error);
     if (status != CURED_OK) return status;
     if (have >= 4 && memcmp(head, "GGUF", 4) == 0) {
         status = weights_read_gguf(w, &split, error);
-        return status == CURED_OK && split.count > 1 ? read_parts(w, path, &split, error) : status;
+        return status == CURED_OK && split.count > 1 ? read_parts(w, path, first, &split, error) : status;
     }
     if (npy_is(head, have)) return weights_read_npy(w, named, error);
     if (have >= 4 && (memcmp(head, "PK\3\4", 4) == 0 || memcmp(head, "PK\5\6", 4) == 0))
@@ -307,8 +331,9 @@ static size_t find(const struct names *all, const char *tail, size_t at[2]) {
     return count;
 }
 
-static cured_status add_all(weights *w, const char *path, const struct names *all, const char *tail,
-                            cured_error *error) {
+/* split: a name that stands for several parts, and how many; NULL: none does. */
+static cured_status add_all(weights *w, const char *path, const struct names *all, const char *tail, const char **split,
+                            size_t *part_count, cured_error *error) {
     char file[PATH_MAX];
     cured_status status = CURED_OK;
     bool parts = false; /* the first one has brought the others, of a split GGUF file */
@@ -324,6 +349,8 @@ static cured_status add_all(weights *w, const char *path, const struct names *al
         if (status == CURED_OK) status = weights_add_path(w, file, stem, error);
         free(stem);
         parts = w->file_count > before + 1;
+        if (parts) *split = all->names[i];
+        if (parts) *part_count = w->file_count - before;
     }
     return status;
 }
@@ -345,10 +372,12 @@ static cured_status read_listed(weights *w, const char *path, const struct names
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         const size_t count = find(all, kinds[i], at);
         if (count == 0) continue;
-        const cured_status status = add_all(w, path, all, kinds[i], error);
-        if (status != CURED_OK || i != 1 || w->file_count == count) return status;
+        const char *split = NULL;
+        size_t parts = 0;
+        const cured_status status = add_all(w, path, all, kinds[i], &split, &parts, error);
+        if (status != CURED_OK || split == NULL || parts == count) return status;
         return npy_fail(error, CURED_INVALID_ARGUMENT, "%s: %s has %zu parts, but there are %zu .gguf files: name one",
-                        shown, weights_shown(all->names[at[0]], other), w->file_count, count);
+                        shown, weights_shown(split, other), parts, count);
     }
     for (size_t i = 0; i < sizeof pickles / sizeof pickles[0]; i++) {
         if (find(all, pickles[i], at) == 0) continue;

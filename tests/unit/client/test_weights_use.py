@@ -198,5 +198,45 @@ class TypesTest(UseTest):
         self.refused(one([("a", "<f4")], bytes(5)), "tensor 'z': it has", "header and shape want", name="x.npz")
 
 
+class SetsTest(UseTest):
+    def split(self, folder, counts, name="m", tensors=({"a": A}, {"b": B})):
+        return self.put(folder, {"%s-%05d-of-%05d.gguf" % (name, k + 1, len(tensors)):
+                                 gguf(t, keys=[("split.no", "u16", k), ("split.count", "u16", len(tensors))] + ([("split.tensors.count", "i32", n)] if n is not None else []))
+                                 for k, (t, n) in enumerate(zip(tensors, counts))})
+
+    def test_counts_of_all_parts(self):
+        """What any part says of the count of tensors is held against the parts."""
+        folder = os.path.join(self.dir, "g")
+        for counts, bad in (((2, 7), 2), ((7, 2), 1), ((None, 7), 2), ((7, None), 1), ((7, 7), 1), ((None, None), 0), ((2, None), 0), ((None, 2), 0)):
+            paths = sorted(self.split("g", counts).values())
+            for path in (*paths, folder):
+                with self.subTest(counts, path=path):
+                    if bad:
+                        first = bad if counts != (7, 7) or path != paths[1] else 2
+                        self.fails(65, "m-%05d-of-00002.gguf: split.tensors.count is 7, the parts hold 2" % first, path)
+                    else:
+                        self.assertEqual({"a", "b"}, set(self.rows(path)))
+
+    def test_a_file_beside_a_set(self):
+        """Whatever its name sorts before, it is no part, and the sentence names the set."""
+        for extra in ("a.gguf", "z.gguf"):
+            paths = self.split("f" + extra, (2, 2))
+            folder = os.path.dirname(sorted(paths.values())[0])
+            self.write(os.path.join("f" + extra, extra), gguf({"i": I}))
+            self.fails(65, "%s: m-00001-of-00002.gguf has 2 parts, but there are 3 .gguf files: name one" % os.path.basename(folder), folder)
+            self.assertEqual({"a", "b"}, set(self.rows(sorted(paths.values())[0])))
+        self.write("plain/a.gguf", gguf({"a": A}))
+        self.write("plain/b.gguf", gguf({"b": B}))
+        self.assertEqual({"a", "b"}, set(self.rows(os.path.join(self.dir, "plain"))))
+
+    def test_keys_twice(self):
+        for first, second in ((("k", "u8", 1), ("k", "u8", 1)), (("x.y", "string", "a"), ("x.y", "u32", 5)), (("general.architecture", "u8", 1),) * 2):
+            keys = [("p", "u8", 1), first, ("q", "strings", ["a", "b"]), second, ("r", "f64", 1.0)]
+            self.fails(65, "x.gguf: key '%s' is there twice" % first[0], self.write("x.gguf", gguf({"a": A}, keys=keys)))
+        many = [("key.%d" % k, "u8", 1) for k in range(20000)]
+        self.assertEqual({"a"}, set(self.rows(self.write("many.gguf", gguf({"a": A}, keys=many)))))
+        self.fails(65, "x.gguf: key 'key.77' is there twice", self.write("x.gguf", gguf({"a": A}, keys=many + [many[77]])))
+
+
 if __name__ == "__main__":
     reasons.main()
