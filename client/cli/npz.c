@@ -255,11 +255,23 @@ struct visit {
     void *user;
 };
 
+/* "member 'x': " and why it cannot be taken. */
+static cured_status name_member(const struct archive *a, const uint8_t *name, size_t len, cured_status status) {
+    char shown[84];
+    if (a->error == NULL) return status;
+    const cured_error why = *a->error;
+    const size_t most = len < sizeof shown - 4 ? len : sizeof shown - 4;
+    for (size_t i = 0; i < most; i++) shown[i] = name[i] >= ' ' && name[i] <= '~' ? (char)name[i] : '?';
+    strcpy(shown + most, most < len ? "..." : "");
+    return npy_fail(a->error, status, "member '%s': %s", shown, why.text);
+}
+
 static cured_status visit(const struct archive *a, void *user, const uint8_t *entry, size_t len, uint64_t at) {
     const struct visit *v = user;
     npz_member m;
     const cured_status status = take_entry(a, entry, at, &m);
-    return status == CURED_OK ? v->each(v->user, (const char *)entry + ENTRY_BYTES, len, &m, a->error) : status;
+    if (status != CURED_OK) return name_member(a, entry + ENTRY_BYTES, len, status);
+    return v->each(v->user, (const char *)entry + ENTRY_BYTES, len, &m, a->error);
 }
 
 cured_status npz_each(int fd, uint64_t size, npz_each_member each, void *user, cured_error *error) {

@@ -76,35 +76,55 @@ cured_status weights_read_npy(weights *w, const char *name, cured_error *error) 
     return t == NULL ? error->code : take(w, t, 0, w->files[w->file_count - 1].size, NULL, error);
 }
 
+/* What walks through an archive. */
+struct taking {
+    weights *w;
+    bool named; /* the error names the file already */
+};
+
+static cured_status note_pickle(void *user, const char *name, size_t len, const npz_member *m, cured_error *error) {
+    bool *found = user;
+    (void)m;
+    (void)error;
+    *found = *found || (len >= 4 && memcmp(name + len - 4, ".pkl", 4) == 0);
+    return CURED_OK;
+}
+
+/* A member that is no array: PyTorch's archives have a pickle beside it. */
+static cured_status refuse_member(const weights *w, const char *shown, cured_error *error) {
+    const weights_file *f = &w->files[w->file_count - 1];
+    bool pickle = false;
+    npz_each(f->fd, f->size, note_pickle, &pickle, NULL);
+    if (pickle) return weights_refuse_pickle(w, "what torch.save() and torch.jit.save() write, a pickle", error);
+    return weights_refuse_file(w, error, "its member '%s' is no .npy file", shown);
+}
+
 static cured_status take_member(void *user, const char *name, size_t len, const npz_member *m, cured_error *error) {
-    weights *w = user;
+    struct taking *taking = user;
+    weights *w = taking->w;
     char text[256], shown[WEIGHTS_SHOWN_BYTES];
+    taking->named = true;
     if (len == 0) return weights_refuse_file(w, error, "a member's name is empty, or longer than 255 bytes");
     memcpy(text, name, len);
     text[len] = '\0';
     if (!weights_is_utf8(text, len)) return weights_refuse_file(w, error, "a member's name is not UTF-8 without a NUL");
     weights_shown(text, shown);
-    if (len >= 8 && strcmp(text + len - 8, "data.pkl") == 0)
-        return weights_refuse_file(
-            w, error,
-            "it is what torch.save() writes, a pickle, which runs code where it is read: save it by "
-            "safetensors.torch.save_file()");
-    if (len < 5 || strcmp(text + len - 4, ".npy") != 0)
-        return weights_refuse_file(w, error, "its member '%s' is no .npy file", shown);
+    if (len < 5 || strcmp(text + len - 4, ".npy") != 0) return refuse_member(w, shown, error);
     text[len - 4] = '\0';
     weights_tensor *t = weights_add(w, text, error);
-    if (t == NULL) return error->code;
-    return take(w, t, m->offset, m->bytes, m->deflated ? m : NULL, error);
+    cured_status status = t == NULL ? error->code : take(w, t, m->offset, m->bytes, m->deflated ? m : NULL, error);
+    taking->named = status != CURED_OK;
+    return status;
 }
 
 cured_status weights_read_npz(weights *w, cured_error *error) {
     const weights_file *f = &w->files[w->file_count - 1];
     cured_error why = {.code = CURED_OK};
-    const size_t first = w->count;
-    const cured_status status = npz_each(f->fd, f->size, take_member, w, &why);
+    struct taking taking = {w, false};
+    const cured_status status = npz_each(f->fd, f->size, take_member, &taking, &why);
     if (status == CURED_OK || error == NULL) return status;
     *error = why;
-    if (w->count == first && strncmp(why.text, "the archive", 11) == 0) {
+    if (!taking.named) {
         weights_refuse_file(w, error, "%s", why.text);
         error->code = status;
     }

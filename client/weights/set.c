@@ -136,6 +136,7 @@ static cured_status read_shards(weights *w, struct map *m, const char *path, cur
         }
         cured_status status = beside(path, false, p->file, shard, error);
         if (status == CURED_OK) status = weights_add_file(w, shard, &p->number, error);
+        if (status == CURED_OK) status = weights_refuse_kind(w, true, error);
         if (status == CURED_OK) status = weights_read_safetensors(w, error);
         if (status != CURED_OK) return status;
     }
@@ -252,18 +253,6 @@ static cured_status read_parts(weights *w, const char *path, size_t first, const
 
 /* ---- One file, by what it begins with ---- */
 
-static cured_status refuse_kind(const weights *w, const uint8_t *head, size_t have, cured_error *error) {
-    const bool pickle = have >= 2 && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5;
-    if (pickle)
-        return weights_refuse_file(
-            w, error,
-            "it is a pickle, as PyTorch saves them, which runs code where it is read: save it by "
-            "safetensors.torch.save_file()");
-    if (have >= 4 && memcmp(head, "\x89HDF", 4) == 0)
-        return weights_refuse_file(w, error, "it is an HDF5 file, which is not read");
-    return CURED_OK;
-}
-
 cured_status weights_add_path(weights *w, const char *path, const char *named, cured_error *error) {
     uint8_t head[8] = {0};
     uint32_t index;
@@ -274,7 +263,7 @@ cured_status weights_add_path(weights *w, const char *path, const char *named, c
     const size_t first = w->count;
     const size_t have = size < sizeof head ? (size_t)size : sizeof head;
     status = weights_read(w, 0, head, have, error);
-    if (status == CURED_OK) status = refuse_kind(w, head, have, error);
+    if (status == CURED_OK) status = weights_refuse_kind(w, false, error);
     if (status != CURED_OK) return status;
     if (have >= 4 && memcmp(head, "GGUF", 4) == 0) {
         status = weights_read_gguf(w, &split, error);
@@ -361,7 +350,7 @@ static cured_status read_listed(weights *w, const char *path, const struct names
     char file[PATH_MAX], shown[WEIGHTS_SHOWN_BYTES], other[WEIGHTS_SHOWN_BYTES];
     size_t at[2];
     const size_t indices = find(all, ".safetensors.index.json", at);
-    weights_shown(weights_base(path), shown);
+    weights_shown_folder(path, shown);
     if (indices > 1)
         return npy_fail(error, CURED_INVALID_ARGUMENT, "%s: it holds %zu indices, %s and others: name one", shown,
                         indices, weights_shown(all->names[at[0]], other));

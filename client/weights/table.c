@@ -48,6 +48,14 @@ const char *weights_shown(const char *name, char out[WEIGHTS_SHOWN_BYTES]) {
     return out;
 }
 
+const char *weights_shown_folder(const char *path, char out[WEIGHTS_SHOWN_BYTES]) {
+    char copy[4096];
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    snprintf(copy, sizeof copy, "%.*s", (int)length, path);
+    return weights_shown(length > 1 ? weights_base(copy) : copy, out);
+}
+
 /* The end of a long path tells more than its beginning. */
 static const char *shown_path(const char *path, char out[WEIGHTS_SHOWN_BYTES]) {
     const size_t length = strlen(path), most = WEIGHTS_SHOWN_BYTES - 12;

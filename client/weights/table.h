@@ -16,6 +16,8 @@ enum { WEIGHTS_SHOWN_BYTES = 88 };
 const char *weights_shown(const char *name, char out[WEIGHTS_SHOWN_BYTES]);
 /* The last part of a path. */
 const char *weights_base(const char *path);
+/* The same of a folder, whatever slashes its path ends in, for a sentence. */
+const char *weights_shown_folder(const char *path, char out[WEIGHTS_SHOWN_BYTES]);
 
 /* Adds an open file, whose descriptor is the table's from now on. */
 cured_status weights_add_file(weights *w, const char *path, uint32_t *index, cured_error *error);
@@ -40,6 +42,11 @@ cured_status weights_check_extents(const weights *w, size_t first, uint64_t begi
                                    cured_error *error);
 /* Sorts by names, and refuses one that is there twice. */
 cured_status weights_sort(weights *w, cured_error *error);
+
+/* kind.c: refuses the last file if it is known not to be read. shard: of an index, where an archive is refused, too. */
+cured_status weights_refuse_kind(const weights *w, bool shard, cured_error *error);
+/* "FILE: it is WHAT, which runs code where it is read: ...", of the last file. */
+cured_status weights_refuse_pickle(const weights *w, const char *what, cured_error *error);
 
 /* The readers: each adds the tensors of the last file. */
 cured_status weights_read_safetensors(weights *w, cured_error *error);

@@ -238,5 +238,68 @@ class SetsTest(UseTest):
         self.fails(65, "x.gguf: key 'key.77' is there twice", self.write("x.gguf", gguf({"a": A}, keys=many + [many[77]])))
 
 
+class RefusalsTest(UseTest):
+    save = "save it by safetensors.torch.save_file()"
+
+    def test_pickles_by_every_way(self):
+        """However a pickle comes, the sentence names the file, says that it is one, and what to do."""
+        import pickle
+        torch_zip = npz({}, more=[("archive/data.pkl", b"\x80\x02."), ("archive/data/0", bytes(8)), ("archive/version", b"3\n")])
+        script = npz({}, more=[("jit/data/0", bytes(8)), ("jit/code/__torch__.py", b"x"), ("jit/data.pkl", b"\x80\x02."), ("jit/constants.pkl", b"\x80\x02.")])
+        unordered = npz({"a": A}, more=[("x/data/0", bytes(8)), ("x/data.pkl", b"\x80\x02.")])
+        numbers = {"w": [1.5, 2.5], "n": 3}
+        plain = {"zip": torch_zip, "script": script, "arrays first": unordered, **{"protocol %d" % p: pickle.dumps(numbers, p) for p in range(6)},
+                 **{"list %d" % p: pickle.dumps([1, 2], p) for p in (0, 1)}, **{"object %d" % p: pickle.dumps(struct.Struct, p) for p in (0, 1)}}
+        for what, data in plain.items():
+            for name in ("pytorch_model.bin", "model.pt", "x.safetensors" if what.startswith("protocol") else "model.ckpt"):
+                with self.subTest(what, name=name):
+                    path = self.write(what + "/" + name, data)
+                    result = self.fails(65, "%s: it is " % name, path)
+                    self.assertIn("pickle", result.err)
+                    self.assertIn(self.save, result.err)
+        for what in ("zip", "protocol 2", "protocol 0", "script"):
+            files = {"pytorch_model-%05d-of-00002.bin" % k: plain[what] for k in (1, 2)}
+            listed = self.put("index" + what, {**files, "pytorch_model.bin.index.json": index({"w": "pytorch_model-00001-of-00002.bin", "b": "pytorch_model-00002-of-00002.bin"})})
+            result = self.fails(65, "pytorch_model-00001-of-00002.bin: it is ", listed["pytorch_model.bin.index.json"])
+            self.assertIn("pickle", result.err)
+            self.assertIn(self.save, result.err)
+            self.assertIn(self.save, self.fails(65, "pytorch_model-00001-of-00002.bin: it is ", os.path.join(self.dir, "index" + what)).err)
+
+    def test_no_pickles(self):
+        """What only looks like one a little. The length of a header of 640 bytes begins as a pickle does."""
+        for length in (0x280, 0x380, 0x480, 0x580, 0x10280, 0x7d28, 0x7028):
+            space = length - int.from_bytes(safetensors({"a": A})[:8], "little")
+            self.assertEqual({"a"}, set(self.rows(self.write("x.safetensors", safetensors({"a": A}, space=space)))))
+        for text in (b"(hello).", b"comma, and so on.", b"c\n.", b"}", b"hello."):
+            self.fails(65, "x.txt: it is none of what is read", self.write("x.txt", text))
+        self.fails(65, "x.npz: its member 'b.txt' is no .npy file", self.write("x.npz", npz({"a": A}, more=[("b.txt", b"x")])))
+
+    def test_archives(self):
+        import io
+        import zipfile
+        for method, number in ((zipfile.ZIP_BZIP2, 12), (zipfile.ZIP_LZMA, 14)):
+            for before in ((), ("a",)):
+                file = io.BytesIO()
+                with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as z:
+                    for name in before:
+                        z.writestr(name + ".npy", npy(A))
+                    z.writestr("layer/w.npy", npy(B), compress_type=method)
+                self.fails(65, "x.npz: member 'layer/w.npy': the array is packed by method %d, read are 0 (stored) and 8 (deflated)" % number,
+                           self.write("x.npz", file.getvalue()))
+        data = bytearray(npz({"a": A, "w": B}))
+        at = data.rindex(b"PK\1\2")
+        data[at + 8] |= 1
+        self.fails(65, "x.npz: member 'w.npy': the array is encrypted", self.write("x.npz", bytes(data)))
+        self.fails(65, "x.npz: the archive is damaged", self.write("x.npz", npz({"a": A})[:-30]))
+
+    def test_folders(self):
+        empty = os.path.join(self.dir, "empty")
+        os.mkdir(empty)
+        for path in (empty, empty + "/", empty + "///"):
+            self.fails(65, "cured-client: empty: it holds no .safetensors", path)
+        self.put("two", {"a.safetensors.index.json": index({}), "b.safetensors.index.json": index({})})
+        self.fails(65, "cured-client: two: it holds 2 indices", os.path.join(self.dir, "two") + "/")
+
+
 if __name__ == "__main__":
     reasons.main()
