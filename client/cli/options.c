@@ -119,6 +119,9 @@ static int set_ops(cli_options *o, const char *value) {
         name[len] = '\0';
         if (o->op_count == CURED_MAX_OPS) return cli_fail(EXIT_USAGE, "--ops names more than %d ops", CURED_MAX_OPS);
         cured_op *op = &o->ops[o->op_count];
+        if (strcmp(name, "zeros") == 0)
+            return cli_fail(EXIT_USAGE,
+                            "--ops: zeros is no op: zeros are the elements less count_nonzero, so ask for that");
         if (cured_op_parse(name, op, NULL) != CURED_OK) return cli_unknown("--ops: unknown op", name, false);
         for (size_t i = 0; i < o->op_count; i++)
             if (o->ops[i] == *op) return cli_fail(EXIT_USAGE, "--ops names %s twice", name);
