@@ -71,6 +71,7 @@ static int open_one(const cli_options *o, bool comparing, const char *path, cli_
     cured_error error;
     c->path = path;
     if (weights_open(path, &c->table, &error) != CURED_OK) return cli_fail(cli_exit_code(error.code), "%s", error.text);
+    for (size_t i = 0; i < WEIGHTS_MOST_NOTES && c->table.notes[i] != NULL; i++) cli_warn("%s", c->table.notes[i]);
     const size_t all = c->all = c->table.count;
     if (o->filter != NULL) weights_filter(&c->table, o->filter);
     if (all != 0 && c->table.count == 0 && !comparing)

@@ -138,7 +138,10 @@ PyObject *cr_py_weights(PyObject *module, PyObject *args) {
         PyThreadState *thread = PyEval_SaveThread();
         const cured_status status = run(text, pattern, &ask, &w, &a, &whole, &error);
         PyEval_RestoreThread(thread);
-        if (status == CURED_OK)
+        bool good = status == CURED_OK;
+        for (size_t i = 0; good && i < WEIGHTS_MOST_NOTES && w.notes[i] != NULL; i++)
+            good = PyErr_WarnEx(PyExc_UserWarning, w.notes[i], 2) == 0; /* or the filter makes it an exception */
+        if (good)
             result = answer(&w, &a, whole);
         else if (status == CURED_NOT_FOUND && !PyErr_Occurred())
             PyErr_SetString(PyExc_FileNotFoundError, error.text);

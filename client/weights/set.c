@@ -39,6 +39,8 @@ struct map {
     struct place *places;
     size_t count, room;
     const char *index; /* its name, for sentences */
+    uint64_t total;    /* metadata.total_size */
+    bool has_total;
 };
 
 static cured_status add_place(struct map *m, const char *name, const char *file, cured_error *error) {
@@ -98,6 +100,21 @@ static cured_status read_places(struct map *m, weights_json *j, cured_error *err
     }
 }
 
+/* Of what somebody wrote about the files the total alone counts here, if it is a whole number. */
+static bool read_metadata(struct map *m, weights_json *j) {
+    bool more = true;
+    weights_json probe = *j;
+    if (!weights_json_take(&probe, '{')) return weights_json_skip(j);
+    weights_json_take(j, '{');
+    for (bool first = true;; first = false) {
+        if (!weights_json_key(j, first, &more)) return false;
+        if (!more) return true;
+        probe = *j;
+        if (strcmp(j->text, "total_size") == 0) m->has_total = weights_json_number(&probe, &m->total);
+        if (!weights_json_skip(j)) return false;
+    }
+}
+
 static cured_status read_map(struct map *m, weights_json *j, cured_error *error) {
     bool more = true, found = false;
     if (!weights_json_take(j, '{')) return malformed(m, j, "the index", error);
@@ -105,7 +122,8 @@ static cured_status read_map(struct map *m, weights_json *j, cured_error *error)
         if (!weights_json_key(j, first, &more)) return malformed(m, j, "the index", error);
         if (!more) break;
         if (strcmp(j->text, "weight_map") != 0) {
-            if (!weights_json_skip(j)) return malformed(m, j, "the index", error);
+            if (!(strcmp(j->text, "metadata") == 0 ? read_metadata(m, j) : weights_json_skip(j)))
+                return malformed(m, j, "the index", error);
             continue;
         }
         if (found) return npy_fail(error, CURED_INVALID_ARGUMENT, "%s: its weight_map is there twice", m->index);
@@ -172,6 +190,14 @@ static cured_status compare(const weights *w, const struct map *m, cured_error *
     return CURED_OK;
 }
 
+static void note_total(weights *w, const struct map *m) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < w->count; i++) bytes += w->tensors[i].bytes;
+    if (m->has_total && m->total != bytes)
+        weights_note(w, "%s: its metadata.total_size is %llu, but its tensors have %llu bytes", m->index, (ull)m->total,
+                     (ull)bytes);
+}
+
 cured_status weights_read_index(weights *w, const char *path, cured_error *error) {
     const uint64_t size = w->files[w->file_count - 1].size;
     char name[WEIGHTS_SHOWN_BYTES];
@@ -191,6 +217,7 @@ cured_status weights_read_index(weights *w, const char *path, cured_error *error
     if (status == CURED_OK && m.count != 0) qsort(m.places, m.count, sizeof *m.places, by_name);
     if (status == CURED_OK) status = weights_sort(w, error);
     if (status == CURED_OK) status = compare(w, &m, error);
+    if (status == CURED_OK) note_total(w, &m);
     free_map(&m);
     return status;
 }
@@ -344,6 +371,33 @@ static cured_status add_all(weights *w, const char *path, const struct names *al
     return status;
 }
 
+/* Shards beside an index, which is the first file, that it does not list. The others are sorted, as the folder's names are. */
+static void note_unlisted(weights *w, const struct names *all, const char *folder) {
+    const char *unlisted = NULL;
+    char shown[WEIGHTS_SHOWN_BYTES], index[WEIGHTS_SHOWN_BYTES], more[48] = "";
+    size_t count = 0, k = 1;
+    for (size_t i = 0; i < all->count; i++) {
+        if (!format_ends_with(all->names[i], ".safetensors")) continue;
+        while (k < w->file_count && strcmp(weights_base(w->files[k].path), all->names[i]) < 0) k++;
+        if (k < w->file_count && strcmp(weights_base(w->files[k].path), all->names[i]) == 0) continue;
+        if (count++ == 0) unlisted = all->names[i];
+    }
+    if (count == 0) return;
+    if (count > 1) snprintf(more, sizeof more, " and %zu more", count - 1);
+    weights_note(w, "%s: %s%s %s not in the weight_map of %s, and %s not read", folder, weights_shown(unlisted, shown),
+                 more, count > 1 ? "are" : "is", weights_shown(weights_base(w->files[0].path), index),
+                 count > 1 ? "are" : "is");
+}
+
+static cured_status read_index_of(weights *w, const char *path, const struct names *all, size_t at, const char *shown,
+                                  cured_error *error) {
+    char file[PATH_MAX];
+    cured_status status = beside(path, true, all->names[at], file, error);
+    if (status == CURED_OK) status = weights_add_path(w, file, "array", error);
+    if (status == CURED_OK) note_unlisted(w, all, shown);
+    return status;
+}
+
 static cured_status read_listed(weights *w, const char *path, const struct names *all, cured_error *error) {
     static const char *const kinds[] = {".safetensors", ".gguf", ".npz", ".npy"};
     static const char *const pickles[] = {".bin", ".pt", ".pth", ".ckpt", ".pkl"};
@@ -354,10 +408,7 @@ static cured_status read_listed(weights *w, const char *path, const struct names
     if (indices > 1)
         return npy_fail(error, CURED_INVALID_ARGUMENT, "%s: it holds %zu indices, %s and others: name one", shown,
                         indices, weights_shown(all->names[at[0]], other));
-    if (indices == 1) {
-        const cured_status status = beside(path, true, all->names[at[0]], file, error);
-        return status == CURED_OK ? weights_add_path(w, file, "array", error) : status;
-    }
+    if (indices == 1) return read_index_of(w, path, all, at[0], shown, error);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         const size_t count = find(all, kinds[i], at);
         if (count == 0) continue;

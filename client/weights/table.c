@@ -84,6 +84,17 @@ cured_status weights_refuse_file(const weights *w, cured_error *error, const cha
                     weights_shown(weights_base(w->files[w->file_count - 1].path), file), what);
 }
 
+void weights_note(weights *w, const char *format, ...) {
+    char text[CURED_ERROR_BYTES];
+    size_t i = 0;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    while (i < WEIGHTS_MOST_NOTES && w->notes[i] != NULL) i++;
+    if (i < WEIGHTS_MOST_NOTES) w->notes[i] = strdup(text);
+}
+
 cured_status weights_add_file(weights *w, const char *path, uint32_t *index, cured_error *error) {
     struct stat st;
     char shown[WEIGHTS_SHOWN_BYTES];
@@ -292,6 +303,7 @@ void weights_close(weights *w) {
         close(w->files[i].fd);
         free(w->files[i].path);
     }
+    for (size_t i = 0; i < WEIGHTS_MOST_NOTES; i++) free(w->notes[i]);
     free(w->tensors);
     free(w->files);
     memset(w, 0, sizeof *w);

@@ -32,6 +32,8 @@ cured_status weights_refuse(const weights *w, const weights_tensor *t, cured_err
 /* "FILE: sentence", of the last file. */
 cured_status weights_refuse_file(const weights *w, cured_error *error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Keeps a sentence for the user, if there is memory for it. */
+void weights_note(weights *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Reads exactly `bytes` at `at` of the last file; DATA_LOSS where it ends before. */
 cured_status weights_read(const weights *w, uint64_t at, void *out, size_t bytes, cured_error *error);
 /* The product of the shape; false when it is above 2^63 - 1. */

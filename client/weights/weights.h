@@ -14,6 +14,7 @@ enum {
     WEIGHTS_MAX_TENSORS = 1 << 20,
     WEIGHTS_MAX_FILES = 1 << 14,
     WEIGHTS_TYPE_BYTES = 24,
+    WEIGHTS_MOST_NOTES = 2,
 };
 
 typedef struct weights_file {
@@ -41,6 +42,7 @@ typedef struct weights {
     size_t count, room;
     weights_file *files;
     size_t file_count, file_room;
+    char *notes[WEIGHTS_MOST_NOTES]; /* sentences on what is strange and no error; NULL: no more of them */
 } weights;
 
 /* Opens a file, a folder or an index. NOT_FOUND, PERMISSION_DENIED, DATA_LOSS: what the system says; INVALID_ARGUMENT and

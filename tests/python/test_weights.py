@@ -4,6 +4,7 @@ import pickle
 import struct
 import sys
 import tempfile
+import warnings
 
 import numpy
 from support import Case, cured
@@ -70,6 +71,26 @@ w["layers.1.mlp.weight"].count_nan, w.digest, w.shapes["embed.weight"]
             for name, t in SOME.items():
                 self.assertEqual(digest(t.data), str(w[name].digest))
             self.assertEqual(digest_of_all(SOME), str(w.digest))
+
+    def test_notes(self):
+        """What is strange of an index is a warning that says where."""
+        files = {"m/%d.safetensors" % k: safetensors({n: SOME[n]}) for k, n in enumerate("wb")}
+        for name, data in files.items():
+            self.path(name, data)
+        self.path("m/2.safetensors", b"whatever")
+        self.path("m/m.safetensors.index.json", index({"w": "0.safetensors", "b": "1.safetensors"}, metadata={"total_size": 5}))
+        with self.assertWarnsRegex(UserWarning, "m.safetensors.index.json: its metadata.total_size is 5, but its tensors have 28 bytes"):
+            w = cured.weights(os.path.join(self.folder.name, "m"))
+        self.assertEqual(["b", "w"], list(w))
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            cured.weights(os.path.join(self.folder.name, "m"))
+        self.assertEqual([True, True], [words in str(each.message) for words, each in zip(("total_size", "2.safetensors is not in the weight_map"), found)])
+        self.assertTrue(all(each.filename.endswith("test_weights.py") for each in found))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with self.assertRaisesRegex(UserWarning, "total_size"):
+                cured.weights(os.path.join(self.folder.name, "m"))
 
     def test_ops_and_filter(self):
         path = self.path("a.safetensors", safetensors(SOME))

@@ -109,7 +109,7 @@ def npz(tensors, deflated=False, more=()):
 
 
 def index(weight_map, **more):
-    return json.dumps({"metadata": {"total_size": 0}, "weight_map": weight_map, **more}).encode()
+    return json.dumps({"metadata": {}, "weight_map": weight_map, **more}).encode()
 
 
 # ---- The digest, in Python's integers ----

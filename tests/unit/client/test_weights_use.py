@@ -301,5 +301,69 @@ class RefusalsTest(UseTest):
         self.fails(65, "cured-client: two: it holds 2 indices", os.path.join(self.dir, "two") + "/")
 
 
+class WordsTest(UseTest):
+    def test_zeros(self):
+        """The row shows zeros, which no op is called: the sentence says which op to ask for."""
+        path = self.write("a.safetensors", safetensors(SOME))
+        self.fails(64, "--ops: zeros is no op: zeros are the elements less count_nonzero, so ask for that", path, "--ops", "min,zeros")
+
+    def test_what_excludes_each_other(self):
+        """--nan skip and --where go without a digest, and the sentence says so."""
+        raw, mask = self.write("raw.bin", bytes(16)), self.write("mask.npy", npy(Tensor("BOOL", (4,), b"\1\0\1\0")))
+        for arguments, flag in ((("--nan", "skip"), "nan skip"), (("--where", mask), "where")):
+            process = subprocess.Popen([CLIENT, "digest", raw, *arguments, "--connect", "embedded:"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, env=ENVIRONMENT)
+            result = Result(process, *process.communicate(timeout=HANG_S))
+            self.assertEqual((64, "cured-client: --%s goes without digest, because a digest is of all elements of a whole array\n" % flag), (result.code, result.err))
+
+    def test_names_of_types(self):
+        """safetensors' names of types are cured's, too; float8_e4m3 is another type, and its sentence names the one that is here."""
+        raw = self.write("raw.bin", bytes(range(8)))
+        for name, own in (("F8_E4M3", "f8_e4m3"), ("F8_E5M2", "f8_e5m2"), ("BF16", "bf16"), ("I64", "i64"), ("BOOL", "bool"), ("U8", "u8")):
+            outs = set()
+            for dtype in (name, own):
+                process = subprocess.run([CLIENT, "count", raw, "--dtype", dtype, "--connect", "embedded:"], stdin=subprocess.DEVNULL, capture_output=True, env=ENVIRONMENT)
+                outs.add((process.returncode, process.stdout, process.stderr))
+            self.assertEqual([0], [code for code, _, _ in outs], outs)
+        process = subprocess.run([CLIENT, "sum", raw, "--dtype", "float8_e4m3", "--connect", "embedded:"], stdin=subprocess.DEVNULL, capture_output=True, env=ENVIRONMENT)
+        self.assertEqual(64, process.returncode)
+        self.assertIn(b"dtype float8_e4m3 is not offered yet: it has infinities, and float8_e4m3fn (f8_e4m3) has none", process.stderr)
+
+
+class IndexTest(UseTest):
+    def listed(self, folder, **metadata):
+        return self.put(folder, {"0.safetensors": safetensors({"a": A}), "1.safetensors": safetensors({"b": B}),
+                                 "m.safetensors.index.json": index({"a": "0.safetensors", "b": "1.safetensors"}, metadata=metadata)})
+
+    def test_total_size(self):
+        """A note, and exit status 0: many an index counts its parameters otherwise."""
+        note = "cured-client: m.safetensors.index.json: its metadata.total_size is %d, but its tensors have 22 bytes\n"
+        for said, wrong in ((22, False), (21, True), (0, True), (2**64 - 1, True), (22.0, False), ("22", False), (None, False), ([1], False), (-5, False), (1e300, False)):
+            paths = self.listed("m", total_size=said, more={"x": [1]})
+            for given in (paths["m.safetensors.index.json"], os.path.join(self.dir, "m")):
+                for more in ((), ("--json",), ("--filter", "a"), ("--ops", "max")):
+                    result = self.run_client(given, *more)
+                    self.assertEqual((0, note % said if wrong else ""), (result.code, result.err), (said, more))
+                self.assertEqual("", self.run_client(given, "--quiet").err)
+        paths = self.listed("m")
+        self.assertEqual("", self.run_client(paths["m.safetensors.index.json"]).err)
+
+    def test_files_beside(self):
+        """Shards in a folder that its index does not list are named in a note, and not read."""
+        paths = self.listed("m", total_size=22)
+        folder = os.path.join(self.dir, "m")
+        self.write("m/2.safetensors", b"whatever")
+        note = "cured-client: m: 2.safetensors is not in the weight_map of m.safetensors.index.json, and is not read\n"
+        self.assertEqual((0, note), (lambda r: (r.code, r.err))(self.run_client(folder)))
+        self.assertEqual("", self.run_client(paths["m.safetensors.index.json"]).err)
+        self.write("m/3.safetensors", b"whatever")
+        self.write("m/x.bin", b"whatever")
+        self.assertEqual(note.replace("2.safetensors is not in", "2.safetensors and 1 more are not in").replace("is not read", "are not read"), self.run_client(folder).err)
+        self.assertEqual(2, self.run_client(folder, folder).err.count("and 1 more are not in"))
+        manifest = os.path.join(self.dir, "m.json")
+        self.assertEqual(0, self.run_client(folder, "--manifest", manifest).code)
+        self.assertEqual(0, self.run_client(folder, "--check", manifest).code)
+
+
 if __name__ == "__main__":
     reasons.main()
