@@ -47,7 +47,7 @@ typedef struct cli_entry {
 } cli_entry;
 typedef struct cli_entries {
     cli_entry *entries; /* by name */
-    size_t count;
+    size_t count, all;  /* all: before --filter */
     char digest[CURED_TEXT_BYTES];
 } cli_entries;
 int cli_entries_of(const cli_checkpoint *c, const cli_columns *columns, cli_entries *out);

@@ -148,7 +148,8 @@ static int compare(const cli_options *o, const cli_columns *columns, const cli_c
     int code = o->check != NULL ? cli_manifest_read(o->check, o->filter, &sides[0])
                                 : cli_entries_of(&c[0], columns, &sides[0]);
     if (code == EXIT_OK) code = cli_entries_of(&c[o->check != NULL ? 0 : 1], columns, &sides[1]);
-    if (code == EXIT_OK && o->filter != NULL && sides[0].count + sides[1].count == 0 && c[0].all + c[1].all != 0)
+    if (code == EXIT_OK && o->filter != NULL && sides[0].count + sides[1].count == 0 &&
+        sides[0].all + sides[1].all != 0)
         code = cli_fail(EXIT_DATA, "no tensor of '%s' and of '%s' has a name that matches --filter '%s'",
                         o->check != NULL ? o->check : c[0].path, c[o->check != NULL ? 0 : 1].path, o->filter);
     if (code == EXIT_OK) code = cli_entries_compare(&sides[0], &sides[1], o->json);

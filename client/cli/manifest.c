@@ -164,6 +164,7 @@ static bool settle(struct reading *r) {
     qsort(e->entries, e->count, sizeof *e->entries, by_name);
     for (size_t i = 1; i < e->count; i++)
         if (strcmp(e->entries[i - 1].name, e->entries[i].name) == 0) return fail(r, "a name is there twice");
+    e->all = e->count;
     if (r->filter == NULL) return true;
     size_t kept = 0;
     for (size_t i = 0; i < e->count; i++) {

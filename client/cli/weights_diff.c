@@ -21,7 +21,7 @@ void cli_entries_free(cli_entries *e) {
 
 int cli_entries_of(const cli_checkpoint *c, const cli_columns *columns, cli_entries *out) {
     char shape[WEIGHTS_SHAPE_BYTES], digest[CURED_TEXT_BYTES];
-    *out = (cli_entries){.entries = calloc(c->table.count + 1, sizeof *out->entries)};
+    *out = (cli_entries){.entries = calloc(c->table.count + 1, sizeof *out->entries), .all = c->all};
     if (out->entries == NULL) return cli_fail(EXIT_IO, "out of memory");
     snprintf(out->digest, sizeof out->digest, "%s", c->digest);
     for (size_t i = 0; i < c->table.count; i++) {
