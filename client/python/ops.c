@@ -202,11 +202,35 @@ static PyObject *run_complex(cr_py_request *r, bool good, const arguments *a) {
     return answer;
 }
 
+/* Two arrays that were refused are _alike.py's where one type holds the elements of both, or elements of the second are missing. Else the
+ * exception stays. */
+static PyObject *run_alike(cr_py_request *r, const arguments *a) {
+    PyObject *type, *value, *trace, *answer = NULL;
+    const bool of_arrays = PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_ValueError);
+    if (!of_arrays || r->second == NULL || a->count > 1 || is_list(r) || cr_py_is_stored(r->array)) return NULL;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *pair = PyTuple_Pack(2, r->array, r->second);
+    PyObject *found = pair != NULL ? cr_py_helper("cured._alike", "is_unlike", pair) : NULL;
+    if (found != Py_True) {
+        PyErr_Clear();
+        PyErr_Restore(type, value, trace);
+    } else {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+        answer = run_there(r, "cured._alike", r->async != NULL ? "later" : "answer", a);
+    }
+    Py_XDECREF(found);
+    Py_XDECREF(pair);
+    return answer;
+}
+
 /* Of a good request the answer. What Python's files compute of floats counts too, such as casts to the type of out=. */
 static PyObject *end(cr_py_request *r, bool good, const arguments *a) {
     const uint64_t state = cr_float_enter();
     PyObject *answer = good ? run_request(r, a) : NULL;
     if (answer == NULL) answer = run_complex(r, good, a);
+    if (answer == NULL && good) answer = run_alike(r, a);
     cr_float_leave(state);
     leave(r);
     return answer;

@@ -13,7 +13,7 @@ import unittest
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 GROUPS = {
     "arrays": ["test_values", "test_layouts", "test_masks", "test_floats", "test_nested", "test_cross", "test_cross_ways", "test_inputs", "test_numpy",
-               "test_out", "test_keys", "test_segments", "test_pairs", "test_complex", "test_parts", "test_quantiles", "test_blocks", "test_blocks_read", "test_arrow", "test_surface", "test_linear", "test_lists", "test_numbers", "test_beside"],
+               "test_out", "test_keys", "test_segments", "test_pairs", "test_alike", "test_complex", "test_parts", "test_quantiles", "test_blocks", "test_blocks_read", "test_arrow", "test_surface", "test_linear", "test_lists", "test_numbers", "test_beside"],
     "programs": ["test_daemon", "test_files", "test_weights", "test_process", "test_threads", "test_credentials", "test_wheel", "test_page", "test_tables", "test_doors"],
 }
 ALONE = ["test_containers", "test_defaults", "test_cuda_here", "test_cuda_lists", "test_cuda_ways", "test_cuda_pairs", "test_cuda_ranks", "test_cuda_keys", "test_cuda_cells", "test_cuda_placed", "test_cuda_segments", "test_cuda_linear", "test_cuda_arrow", "test_dask", "test_editor", "test_gpu_out", "test_many_regions", "test_torch", "test_torch_digests"]  # tests of their own in CMakeLists.txt

@@ -155,10 +155,9 @@ class Beside(DaemonTest, Case):
     def test_what_is_missing(self):
         a, missing = self.A, np.array([False, True, False, False, False])
         self.assert_same(cured.sum(a, where=self.KEEP & ~missing), cured.sum(a, where=stream(self.KEEP, missing)))
-        for name, array, of in (("keys", self.KEYS, a), ("offsets", self.OFFSETS, a), ("second", a, a)):
-            op = cured.dot if name == "second" else cured.sum
+        for name, array, of in (("keys", self.KEYS, a), ("offsets", self.OFFSETS, a)):
             with self.assertRaisesRegex((TypeError, ValueError), "^%s: .*(without a mask|missing)" % name):
-                op(of, **{name: stream(array, missing[:len(array)])})
+                cured.sum(of, **{name: stream(array, missing[:len(array)])})
         with self.assertRaisesRegex(ValueError, "^keys: the container has 40 bytes, and beside an array in memory 32 are read at most"):
             from cured import _blocks
             before, _blocks.MOST_BYTES = _blocks.MOST_BYTES, 32
@@ -229,9 +228,9 @@ class Beside(DaemonTest, Case):
         for who in self.doors():
             self.assertEqual((3, 0, 2), who.dot(a, a, keys=keys).shape)
             self.assertEqual((3, 0, 2), who.reduce(a, "average", second=a, keys=keys, where=a == 0).average.shape)
-            for wrong in (np.zeros((3, 0)), np.zeros((3, 0, 2), "f4")):
-                with self.assertRaisesRegex((ValueError, TypeError), "^second: "):
-                    who.dot(a, wrong, keys=keys)
+            with self.assertRaisesRegex(ValueError, "^second: "):
+                who.dot(a, np.zeros((3, 0)), keys=keys)
+            self.assertEqual((3, 0, 2), who.dot(a, np.zeros((3, 0, 2), "f4"), keys=keys).shape)
 
 
 class Awaited(DaemonTest, Case):

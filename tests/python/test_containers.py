@@ -300,8 +300,7 @@ class Along(Small):
                     with self.assertRaisesRegex((TypeError, ValueError), r"^offsets\b", msg=(name, wrong)):
                         ask()
             for borders in ([0], [0, 5]):  # of no segments, too
-                with self.assertRaisesRegex(TypeError, "^second: it is of i32, the array of f"):
-                    cured.dot(x, numpy.zeros(b.shape, "i4"), offsets=borders)
+                self.assert_arrays(numpy.zeros(len(borders) - 1), cured.dot(x, numpy.zeros(b.shape, "i4"), offsets=borders))
             for more in ({"axis": 0}, {"keepdims": True}, {"initial": 3.0}):
                 with self.assertRaisesRegex(TypeError, "not with offsets"):
                     cured.sum(x, offsets=[0, 1], **more)
@@ -407,8 +406,6 @@ class Beside(Small):
             self.assert_same(cured.dot(a, b, where=a > 0), cured.dot(x, b, where=a > 0), name)
             self.assertEqual(bytes(cured.partial(a, "dot", second=b, first=None)), bytes(cured.partial(x, "dot", second=b, first=None)))
             self.assert_same(cured.dot(b, a), cured.dot(b, x), name)
-            with self.assertRaisesRegex(TypeError, "^second: it is of f32"):
-                cured.dot(a, b.astype("f4"))
             for ask in (lambda s: cured.dot(x, s), lambda s: cured.reduce(x, "dot", second=s), lambda s: cured.partial(x, "dot", second=s)):
                 self.assertEqual(repr(ask(b)), repr(ask(b.tolist())))
                 with self.assertRaisesRegex(ValueError, "^second: the list is no array"):
@@ -419,8 +416,7 @@ class Beside(Small):
                         ask(self.file(b > 0 if what == "where" else b))
             with self.assertRaises((ValueError, TypeError)):
                 cured.dot(x, b[1:])
-            with self.assertRaises(TypeError):
-                cured.dot(x, b.astype("f4"))
+            self.assert_same(cured.dot(a, b.astype("f4").astype("f8")), cured.dot(x, b.astype("f4")))
 
     def file(self, a):
         path = os.path.join(self.folder, "file.npy")

@@ -202,18 +202,21 @@ class Bins(Case):
         self.assertEqual(3.0, cured.reduce_parts([bf16(numpy.array([1, 2], "f4").view("u2")[1::2].tobytes())], "sum").sum)
 
     def test_a_second_array_that_misses_elements(self):
-        """It has no pairs for them."""
+        """They have no pairs."""
         x = numpy.arange(4.0)
         masked = numpy.ma.masked_array(x, [0, 1, 0, 0])
         for second in (masked, dask.array.from_array(masked, chunks=2, asarray=False), arrow.OfArray(arrow.Node(x, masked.mask))):
             for first in (zarr.array(x, chunks=2), dask.array.from_array(x, chunks=2)):
-                with self.assertRaisesRegex(ValueError, "second: elements of it are missing: where= says which pairs count"):
-                    cured.dot(first, second)
+                self.assertEqual(13.0, cured.dot(first, second))
+                self.assertEqual([13.0], cured.dot(first, second, 0, keepdims=True).tolist())
+                self.assertTrue(numpy.isnan(cured.dot(first, second, min_count=4)))
+                with self.assertRaisesRegex(ValueError, "nulls: "):
+                    cured.dot(first, second, nulls="error")
+            self.assertEqual(13.0, cured.dot(x, second))
         self.assertEqual(14.0, cured.dot(zarr.array(x, chunks=2), numpy.ma.masked_array(x)))
         column = pandas.Series(pandas.array([0, 1, None, 3], dtype="Float64"))
         self.assertEqual(14.0, cured.dot(zarr.array(x, chunks=2), column.fillna(2)))
-        with self.assertRaisesRegex(ValueError, "second: elements of it are missing"):
-            cured.dot(zarr.array(x, chunks=2), column)
+        self.assertEqual(10.0, cured.dot(zarr.array(x, chunks=2), column))
 
     def test_weights_of_elements_that_are_missing(self):
         """They do not count, in the average and in their own sum."""

@@ -96,8 +96,13 @@ def reader(store, where, second, strict):
             complete(block, start_of(box))
         if where is not None:
             block = numpy.ma.masked_array(numpy.ma.getdata(block), numpy.ma.getmaskarray(block) | ~numpy.ma.filled(where(box), False))
-        other = None if second is None else numpy.asarray(second(box), order="C")
-        return block, other
+        other = None if second is None else second(box)
+        missing = numpy.ma.getmask(other)
+        if missing is not numpy.ma.nomask and missing.any():  # a pair counts where neither of its elements is missing
+            if strict:
+                complete(other, start_of(box))
+            block = numpy.ma.masked_array(numpy.ma.getdata(block), numpy.ma.getmaskarray(block) | missing)
+        return block, None if other is None else numpy.asarray(numpy.ma.getdata(other), order="C")
     return read
 
 

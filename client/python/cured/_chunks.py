@@ -11,6 +11,7 @@ import operator
 import numpy
 
 from . import _blocks, _cured, _slices
+from ._alike import of_blocks
 from ._arrow import OnGpu, answer_on_gpu, opened
 from ._beside import in_memory, mask_of, without_lists
 from ._blocks import ahead, complete, extents, reader, start_of
@@ -44,6 +45,9 @@ class Call:
         self.strict = _word(options.pop("nulls", "skip"), "nulls", ("skip", "error")) == "error"
         where, second = (None if array is None else beside(array, self.store.shape, what)
                          for array, what in ((self.where, "where"), (self.second, "second")))
+        if second is not None and second.dtype != self.store.dtype and not self.store.is_stream and {second.dtype.kind, self.store.dtype.kind} <= set("biuf"):
+            self.store, second = of_blocks(self.store, second, second.dtype)
+        self.second_masked = second is not None and second.masked
         self.read, self.second_dtype = reader(self.store, where, second, self.strict), second and second.dtype
         keys = _for_dask(container, options.get("keys"))
         if keys is not None:
@@ -65,7 +69,7 @@ class Call:
 
     @property
     def masked(self):
-        return self.where is not None or self.once or self.store.masked
+        return self.where is not None or self.once or self.store.masked or self.second_masked
 
     def ask(self, block, other, **options):
         """The answers of one block: a list with that of each op, or an exception in its place."""

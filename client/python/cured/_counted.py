@@ -5,7 +5,9 @@ import operator
 import numpy
 
 from . import _arrow, _cured
+from ._adapt import is_stored
 from ._beside import kept
+from ._lists import _cuda_device, misses
 from ._result import Result
 
 PAIRS_SKIPPED = "min_count: not with nan='skip' and two arrays"
@@ -50,9 +52,18 @@ def _made(what, names, found, count, least):
     return made
 
 
+def _complete(array, options):
+    """The options with a second array that misses nothing: the count is that of whole pairs."""
+    second = options.get("second")
+    if second is None or _cuda_device(second) is not None or is_stored(type(second)) and not misses(second):
+        return options
+    from ._alike import complete
+    return complete(array, options)
+
+
 def answer(arguments):
     what, array, names, client, options = arguments
-    options = kept({name: value for name, value in options.items() if name != "client"}, array)
+    options = _complete(array, kept({name: value for name, value in options.items() if name != "client"}, array))
     least, out = operator.index(options.pop("min_count")), options.pop("out", None)
     if any(options.get(name) is not None for name in ("shape", "start", "first", "_asked")):
         raise TypeError("shape, start, first: only a partial has them")
@@ -78,7 +89,7 @@ def later(arguments):
 
 
 async def _awaited(what, array, names, options, client):
-    options = kept(options, array)
+    options = _complete(array, kept(options, array))
     least = operator.index(options.pop("min_count"))
     if options.get("initial") is not None:
         raise TypeError("AsyncClient takes no initial: cured.Client does")

@@ -2,6 +2,8 @@
 
 Arguments are NumPy's, in its order; the others are cured's. Answers are cured's: exact, then rounded once.
 """
+import contextlib
+
 from . import _cured
 from ._adapt import ARRAYS, is_arrow, is_complex, is_stored, numbers
 from ._bins import whole
@@ -44,19 +46,13 @@ def _refuse_tensors(*arrays):
                         "(a.cpu(), b.cpu())")
 
 
-def _as_weights(a, weights):
-    """Weights in a list as an array of a's type, which must hold them."""
+def _as_weights(weights):
+    """Weights in a list as an array."""
     if not isinstance(weights, (list, tuple, range)):
         return weights
     import numpy
     from ._beside import listed
-    _shape(a)  # raises where a is no array
-    given = numpy.asarray(listed(("weights", weights)))
-    with numpy.errstate(all="ignore"):  # what the type does not hold is found below
-        array = given.real.astype(numpy.empty(0, a.dtype).real.dtype if is_complex(a) else a.dtype)
-    if any(one != other and (one == one or other == other) for one, other in zip(given.ravel().tolist(), array.ravel().tolist())):
-        raise TypeError("weights: %s does not hold them all: convert the array or the weights" % array.dtype)
-    return array
+    return numpy.asarray(listed(("weights", weights)))
 
 
 def _spread(weights, shape, axis):
@@ -75,9 +71,8 @@ def _spread(weights, shape, axis):
     order = sorted(range(len(axes)), key=axes.__getitem__)
     wide = [n if k in axes else 1 for k, n in enumerate(shape)]
     weights, missing = whole(weights, "weights")
-    if missing is not None and missing.any():
-        raise ValueError("weights: some are missing: where= says which pairs count")
-    return numpy.broadcast_to(numpy.transpose(weights, order).reshape(wide), shape)
+    weights, missing = (None if each is None else numpy.broadcast_to(numpy.transpose(each, order).reshape(wide), shape) for each in (weights, missing))
+    return weights if missing is None else numpy.ma.masked_array(weights, missing)
 
 
 def _broadcast(a, shape):
@@ -99,37 +94,71 @@ def _counted(a, where):
     return ~missing & (given if unknown is None else given & ~unknown)
 
 
+@contextlib.contextmanager
+def _of_weights():
+    """What the extension says of a second array is of the weights."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        said = str(error)
+        if not said.startswith("second: "):
+            raise
+        raise type(error)("weights: " + said.removeprefix("second: ").replace("it is of", "they are of", 1)) from None
+
+
+async def _awaited(calls, client):
+    with _of_weights():
+        answers = [await client._answer(getattr(client._link, op)(*given, **options)) for op, given, options in calls]
+    return answers[0] if len(calls) == 1 else tuple(answers)
+
+
+def _asked(calls, client):
+    """The answer of a call, or a tuple of those of several; of an AsyncClient what is to be awaited."""
+    if hasattr(client, "_answer"):
+        return _awaited(calls, client)
+    with _of_weights():
+        answers = [getattr(_cured, op)(*given, client=client, **options) for op, given, options in calls]
+    return answers[0] if len(calls) == 1 else tuple(answers)
+
+
 def average(a, axis=None, weights=None, returned=False, *, keepdims=False, dtype=None, where=None, offsets=None, keys=None, groups=None,
             drop=False, nan="propagate", nulls="skip", min_count=0, out=None, client=None):
     """The elements' sum, each times its weight, divided by the sum of the weights; without weights the mean.
 
-    weights: an array of a's type, of its shape or along axis; by key of its rows, too. Weights that add up to 0 give NaN. returned: the weights' sum, too.
+    weights: an array of a's shape or along axis; by key of its rows, too. Weights that add up to 0 give NaN. returned: the weights' sum, too.
     """
+    if getattr(axis, "shape", ()):  # NumPy's arrays pass for integers elsewhere
+        raise TypeError("axis: an integer or a tuple of integers is wanted, not an array: the second one goes as average(a, weights=w)")
     where, offsets, keys = _once(a, where=where, offsets=offsets, keys=keys)
     a, weights = _kept(_array(a), weights)
-    shared = {"keepdims": keepdims, "offsets": offsets, "keys": keys, "groups": groups, "drop": drop, "client": client}
+    shared = {"keepdims": keepdims, "offsets": offsets, "keys": keys, "groups": groups, "drop": drop}
     options = {"dtype": dtype, "where": where, "nan": nan, "out": out, "nulls": nulls, "min_count": min_count, **shared}
     if weights is None:
-        answer = _cured.mean(a, axis, **options)
-        return (answer, _cured.count(a, axis, where=where, nan=nan, **shared)) if returned else answer
-    weights = _spread(_as_weights(a, weights), _shape(a), 0 if axis is None and keys is not None else axis)
-    answer = _cured.average(a, weights, axis, **options)
-    if not returned:
-        return answer
-    if nan != "propagate":
-        raise TypeError("returned: not with nan='skip', because weights of pairs that are skipped do not count")
-    return answer, _cured.sum(weights, axis, where=_counted(a, where), **shared)
+        return _asked([("mean", (a, axis), options), ("count", (a, axis), {"where": where, "nan": nan, **shared})][:1 + bool(returned)], client)
+    weights = _spread(_as_weights(weights), _shape(a), 0 if axis is None and keys is not None else axis)
+    calls = [("average", (a, weights, axis), options)]
+    if returned:
+        if nan != "propagate":
+            raise TypeError("returned: not with nan='skip', because weights of pairs that are skipped do not count")
+        calls.append(("sum", (weights, axis), {"where": _counted(a, where), **shared}))
+    return _asked(calls, client)
 
 
-def vecdot(a, b, /, *, axis=-1, **options):
+def vecdot(a, b, /, *, axis=-1, dtype=None, keepdims=False, where=None, offsets=None, keys=None, groups=None, drop=False, nan="propagate",
+           nulls="skip", min_count=0, out=None, client=None):
     """dot along an axis, the last one unless it is given. Shapes are broadcast. Complex numbers of a are conjugated."""
     a, b = _array(a), _array(b)
     if _shape(a) != _shape(b):
         _refuse_tensors(a, b)
         import numpy
         shape = numpy.broadcast_shapes(_shape(a), _shape(b))
-        a, b = _broadcast(a, shape), _broadcast(b, shape)
+        a, b = a if _shape(a) == shape else _broadcast(a, shape), _broadcast(b, shape)
     if is_complex(a):
         import numpy
         a = numpy.conj(whole(a, "a")[0]) if not misses(a) else _broadcast(a, _shape(a)).conj()
-    return _cured.dot(a, b, axis, **options)
+    axis = None if axis == -1 and (keys is not None or offsets is not None) else axis
+    options = {"dtype": dtype, "keepdims": keepdims, "where": where, "offsets": offsets, "keys": keys, "groups": groups, "drop": drop, "nan": nan,
+               "nulls": nulls, "min_count": min_count, "out": out}
+    if hasattr(client, "_answer"):
+        return client._answer(client._link.dot(a, b, axis, **options))
+    return _cured.dot(a, b, axis, client=client, **options)

@@ -13,7 +13,6 @@ from ._adapt import package_of
 from ._bins import no_file, whole
 from ._blocks import boxes, extents
 
-MISSES = "second: elements of it are missing: where= says which pairs count"
 _one_at_a_time = threading.Lock()  # netCDF's library is not for several threads
 
 
@@ -133,12 +132,11 @@ def beside(array, shape, what):
         array = listed((what, array))
     if package_of(type(array)) is not None:
         store = store_of(array)
-        own, dtype, read = store.shape, store.dtype, store.read
+        own, dtype, read, masked = store.shape, store.dtype, store.read, store.masked
     else:
         array, missing = whole(array, what)
-        if missing is not None and missing.any():
-            if what != "where":
-                raise ValueError(MISSES)
+        masked = missing is not None and bool(missing.any())
+        if masked:
             array = numpy.ma.masked_array(array, missing)
         own, dtype, read = array.shape, array.dtype, array.__getitem__
     behind = len(shape) - len(own)
@@ -151,9 +149,7 @@ def beside(array, shape, what):
         found = read(tuple(slice(0, 1) if n == 1 else cut for n, cut in zip(own, box[behind:])))
         if what == "where":  # broadcast_to forgets a mask
             found = numpy.ma.filled(found, False)
-        elif numpy.ma.getmaskarray(found).any():
-            raise ValueError(MISSES)
         return numpy.broadcast_to(found, [cut.stop - cut.start for cut in box], subok=True)
 
-    part.dtype = dtype
+    part.dtype, part.masked = dtype, masked
     return part
