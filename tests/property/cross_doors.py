@@ -66,9 +66,9 @@ class Ask:
         return ([self.case.q] if self.case.op == "quantile" else []) + ([self.second] if self.case.op in PAIRS else [])
 
     def one(self, owner, **more):
-        """The op's own function. The module's average is NumPy's."""
-        if self.case.op == "average" and owner is cured:
-            return cured.average(self.array, weights=self.second, **self.options, **more)
+        """The op's own function. average is NumPy's."""
+        if self.case.op == "average":
+            return owner.average(self.array, weights=self.second, **self.options, **more)
         return getattr(owner, self.case.op)(self.array, *self.args(), **self.options, **more)
 
     def __repr__(self):

@@ -33,12 +33,16 @@ f: cured.File = cured.file("a.npy")
 lots = f.sum(), f.quantile(0.5, axis=0), f.reduce("sum,max", axis=1).max, f.shape[0]
 with cured.Client("embedded:", threads=2) as client:
     more = client.mean(a, 0), client.quantile(a, [0.1]), client.reduce(a, "min"), client.dot(a, a), client.partial(a, "sum").count
+    weighed = client.average(a, weights=a, axis=0, returned=True), client.nansum(a, keys=a), client.vecdot(a, a, axis=0), client.minmax(a)[0]
+held = f.average(weights=[1, 2], axis=1), f.nanmax(0), f.percentile(50), f.minmax()[1], f.vecdot(a)
 
 
 async def main() -> None:
     async with cured.AsyncClient() as asked:
         await asked.sum(a, axis=0)
         await asked.nanmax(a)
+        await asked.average(a, 1, weights=a, keys=a)
+        await asked.vecdot(a, a)
         result: cured.Result = await asked.reduce(a, ["sum"])
         print(result.sum)
 
@@ -48,7 +52,7 @@ print(cured.array_api.var(a, correction=0.5), cured.Search("f8", 0.5).asked)
 """
 TYPOS = ("cured.suum(a)", "cured.sum(a, axs=0)", "cured.sum(a, nan='ignore')", "cured.max(a, dtype='f4')", "cured.sum(a, nulls='no')", "client.meen(a)",
          "client.mean(a, keepdim=True)", "client.clos()", "f.summ()", "f.sum(a, 0)", "f.shap", "f.argmax(overflow='wrap')", "cured.Client(adress='x')",
-         "asked.men(a)", "asked.sum(a, axi=0)", "asked.sevrer", "cured.quantile(a, 0.5, method='liner')", "cured.partial(a, 'sum', firts=0)",
+         "asked.men(a)", "client.average(a, wieghts=a)", "f.average(a, a, a, a)", "asked.nansum(a, axs=0)",  "asked.sum(a, axi=0)", "asked.sevrer", "cured.quantile(a, 0.5, method='liner')", "cured.partial(a, 'sum', firts=0)",
          "cured.reduce(a, 'sum').finish", "state.finnish('sum')", "cured.array_api.sum(a, 0)", "cured.column(a)", "cured.reduce_each(a, 'sum', axes=0)",
          "each.append(each[0])", "each['a']")
 ALLOWED = {"cured.reduce(a, 'sum').finish"}  # answers have any name: r.sum
@@ -114,6 +118,8 @@ class Signatures(Case):
             self.assertEqual(of_stub(self.functions[name], False), of_signature(getattr(cured, name), False), name)
         for owner in ("File", "Client", "AsyncClient"):
             for name in [*OPS, "reduce", "describe", "partial"]:
+                if name == "average":  # a function of Python, below
+                    continue
                 wanted = of_stub(self.classes[owner][name], True)
                 got = of_signature(getattr(getattr(cured, owner), name), True)
                 if owner == "Client":
@@ -122,6 +128,22 @@ class Signatures(Case):
                 self.assertTrue(inspect.getdoc(getattr(getattr(cured, owner), name)), (owner, name))
             public = {n for n in dir(getattr(cured, owner)) if not n.startswith("_")} - {"dtype", "shape", "server"}
             self.assertEqual(set(), public - set(self.classes[owner]), owner)
+
+    def test_functions_as_methods(self):
+        """Each takes what the function does, but for client, and says so."""
+        def same(found):
+            return [row if row[2] in (None, "None") or row[2][0] != "'" else (*row[:2], row[2]) for row in found]
+        for name in ("average", "vecdot", "minmax", "percentile", *(name for name in cured.__all__ if name.startswith("nan"))):
+            wanted = same(of_stub(self.functions[name], False))
+            self.assertEqual([row[0] for row in wanted], [row[0] for row in of_signature(getattr(cured, name), False)])
+            for owner in ("File", "Client", "AsyncClient"):
+                method = getattr(getattr(cured, owner), name)
+                stub, got = of_stub(self.classes[owner][name], True), of_signature(method, True)
+                kept = wanted[1:] if owner == "File" else [row for row in wanted if row[0] != "client"]
+                self.assertEqual(kept, stub, (owner, name))
+                self.assertEqual([(row[0], row[2]) for row in kept], [(row[0], row[2]) for row in got], (owner, name))
+                self.assertEqual(owner + "." + name, method.__qualname__)
+                self.assertEqual(owner == "AsyncClient", asyncio.iscoroutinefunction(method))
 
     def test_each_argument_is_taken(self):
         """By its name, with its default: no stub and no text promises what a call refuses."""

@@ -13,6 +13,7 @@ from ._bins import bincount, histogram  # noqa: F401
 from ._nan import (minmax, nanargmax, nanargmin, nanmax, nanmean, nanmedian, nanmin, nanpercentile, nanprod,  # noqa: F401
                    nanquantile, nanstd, nansum, nanvar, percentile)
 from ._pairs import average, vecdot  # noqa: F401
+from . import _methods  # noqa: F401
 from ._linear import from_linear, linear  # noqa: F401
 from ._lists import reduce_each  # noqa: F401
 from ._parts import reduce_parts  # noqa: F401

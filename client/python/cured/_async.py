@@ -8,7 +8,7 @@ import functools
 import inspect
 import select
 
-from . import _cured, _nan
+from . import _cured, _methods
 
 
 class AsyncClient:
@@ -147,17 +147,5 @@ _quantile.__signature__ = _signature(_cured.Client.quantile)
 AsyncClient.quantile = _quantile
 
 
-def _named(name):
-    function = getattr(_nan, name)
-
-    async def method(self, a, /, *args, **kwargs):
-        return await function(a, *args, client=self, **kwargs)
-
-    method.__name__, method.__qualname__, method.__doc__ = name, "AsyncClient." + name, function.__doc__
-    own, itself = _signature(function), inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    method.__signature__ = own.replace(parameters=[itself, *own.parameters.values()])
-    return method
-
-
-for _name in _nan.ASYNC:
-    setattr(AsyncClient, _name, _named(_name))
+for _name in _methods.NAMES:
+    setattr(AsyncClient, _name, _methods.method(AsyncClient, _name, True))

@@ -24,71 +24,74 @@ def _ask(op, client, *args, **options):
     return getattr(_cured, op)(*args, client=client, **options)
 
 
+def _places(offsets, keys, groups, drop):
+    return {"offsets": offsets, "keys": keys, "groups": groups, "drop": drop}
+
+
 async def _both(coming):
     r = await coming
     return r.min, r.max
 
 
-def minmax(a, axis=None, *, keepdims=False, where=True, nan="propagate", client=None):
+def minmax(a, axis=None, *, keepdims=False, where=True, nan="propagate", offsets=None, keys=None, groups=None, drop=False, client=None):
     """The least and the greatest element, from one read."""
-    r = _ask("reduce", client, a, ("min", "max"), axis, keepdims=keepdims, where=where, nan=nan)
+    r = _ask("reduce", client, a, ("min", "max"), axis, keepdims=keepdims, where=where, nan=nan, **_places(offsets, keys, groups, drop))
     return _both(r) if hasattr(client, "_answer") else (r.min, r.max)
 
 
-def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True, *, client=None):
+def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True, *, offsets=None, keys=None, groups=None, drop=False, client=None):
     """The sum of the elements that are no NaNs."""
-    return _ask("sum", client, a, axis, dtype=dtype, out=out, keepdims=keepdims, initial=initial, where=where, nan="skip")
+    return _ask("sum", client, a, axis, dtype=dtype, out=out, keepdims=keepdims, initial=initial, where=where, nan="skip", **_places(offsets, keys, groups, drop))
 
 
-def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True, *, client=None):
+def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True, *, offsets=None, keys=None, groups=None, drop=False, client=None):
     """The product of the elements that are no NaNs."""
-    return _ask("prod", client, a, axis, dtype=dtype, out=out, keepdims=keepdims, initial=initial, where=where, nan="skip")
+    return _ask("prod", client, a, axis, dtype=dtype, out=out, keepdims=keepdims, initial=initial, where=where, nan="skip", **_places(offsets, keys, groups, drop))
 
 
-def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, client=None):
+def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, offsets=None, keys=None, groups=None, drop=False, client=None):
     """The mean of the elements that are no NaNs."""
-    return _ask("mean", client, a, axis, dtype=dtype, out=out, keepdims=keepdims, where=where, nan="skip")
+    return _ask("mean", client, a, axis, dtype=dtype, out=out, keepdims=keepdims, where=where, nan="skip", **_places(offsets, keys, groups, drop))
 
 
-def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=True, *, client=None):
+def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=True, *, offsets=None, keys=None, groups=None, drop=False, client=None):
     """The least element that is no NaN; ValueError where there is none."""
-    return _ask("min", client, a, axis, out=out, keepdims=keepdims, initial=initial, where=where, nan="skip")
+    return _ask("min", client, a, axis, out=out, keepdims=keepdims, initial=initial, where=where, nan="skip", **_places(offsets, keys, groups, drop))
 
 
-def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=True, *, client=None):
+def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=True, *, offsets=None, keys=None, groups=None, drop=False, client=None):
     """The greatest element that is no NaN; ValueError where there is none."""
-    return _ask("max", client, a, axis, out=out, keepdims=keepdims, initial=initial, where=where, nan="skip")
+    return _ask("max", client, a, axis, out=out, keepdims=keepdims, initial=initial, where=where, nan="skip", **_places(offsets, keys, groups, drop))
 
 
-def nanargmin(a, axis=None, out=None, *, keepdims=False, client=None):
+def nanargmin(a, axis=None, out=None, *, keepdims=False, offsets=None, keys=None, groups=None, drop=False, client=None):
     """The index of the least element that is no NaN; ValueError where there is none."""
-    return _ask("argmin", client, a, axis, out=out, keepdims=keepdims, nan="skip")
+    return _ask("argmin", client, a, axis, out=out, keepdims=keepdims, nan="skip", **_places(offsets, keys, groups, drop))
 
 
-def nanargmax(a, axis=None, out=None, *, keepdims=False, client=None):
+def nanargmax(a, axis=None, out=None, *, keepdims=False, offsets=None, keys=None, groups=None, drop=False, client=None):
     """The index of the greatest element that is no NaN; ValueError where there is none."""
-    return _ask("argmax", client, a, axis, out=out, keepdims=keepdims, nan="skip")
+    return _ask("argmax", client, a, axis, out=out, keepdims=keepdims, nan="skip", **_places(offsets, keys, groups, drop))
 
 
-def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, client=None):
+def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, offsets=None, keys=None, groups=None, drop=False, client=None):
     """The variance of the elements that are no NaNs."""
-    return _ask("var", client, a, axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims, where=where, nan="skip")
+    return _ask("var", client, a, axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims, where=where, nan="skip", **_places(offsets, keys, groups, drop))
 
 
-def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, client=None):
+def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, offsets=None, keys=None, groups=None, drop=False, client=None):
     """The standard deviation of the elements that are no NaNs."""
-    return _ask("std", client, a, axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims, where=where, nan="skip")
+    return _ask("std", client, a, axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims, where=where, nan="skip", **_places(offsets, keys, groups, drop))
 
 
-def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False, *, where=True, client=None):
+def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False, *, where=True, offsets=None, keys=None, groups=None, drop=False, client=None):
     """The median of the elements that are no NaNs."""
-    return _ask("median", client, a, axis, out=out, keepdims=keepdims, where=where, nan="skip")
+    return _ask("median", client, a, axis, out=out, keepdims=keepdims, where=where, nan="skip", **_places(offsets, keys, groups, drop))
 
 
-def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, interpolation=None,
-                where=True, client=None):
+def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, interpolation=None, where=True, offsets=None, keys=None, groups=None, drop=False, client=None):
     """The quantiles of the elements that are no NaNs."""
-    return _ask("quantile", client, a, q, axis, out=out, method=_method(method, interpolation), keepdims=keepdims, where=where, nan="skip")
+    return _ask("quantile", client, a, q, axis, out=out, method=_method(method, interpolation), keepdims=keepdims, where=where, nan="skip", **_places(offsets, keys, groups, drop))
 
 
 def _of_hundred(q):
@@ -105,15 +108,11 @@ def _of_hundred(q):
     return q / 100
 
 
-def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, interpolation=None, where=True,
-               nan="propagate", client=None):
+def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, interpolation=None, where=True, nan="propagate", offsets=None, keys=None, groups=None, drop=False, client=None):
     """cured.quantile of q/100."""
-    return _ask("quantile", client, a, _of_hundred(q), axis, out=out, method=_method(method, interpolation), keepdims=keepdims, where=where,
-                nan=nan)
+    return _ask("quantile", client, a, _of_hundred(q), axis, out=out, method=_method(method, interpolation), keepdims=keepdims, where=where, nan=nan, **_places(offsets, keys, groups, drop))
 
 
-def nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, interpolation=None,
-                  where=True, client=None):
+def nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, interpolation=None, where=True, offsets=None, keys=None, groups=None, drop=False, client=None):
     """The percentiles of the elements that are no NaNs."""
-    return percentile(a, q, axis, out, overwrite_input, method, keepdims, interpolation=interpolation, where=where, nan="skip",
-                      client=client)
+    return percentile(a, q, axis, out, overwrite_input, method, keepdims, interpolation=interpolation, where=where, nan="skip", offsets=offsets, keys=keys, groups=groups, drop=drop, client=client)

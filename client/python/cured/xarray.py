@@ -10,7 +10,6 @@ import numpy
 import xarray
 
 from . import _cured
-from ._cured import File
 from ._lists import names_of
 from ._result import Result
 from ._stores import dask_array
@@ -114,7 +113,6 @@ def _method(op):
     return method
 
 
-for _op in dir(File):
-    if not _op.startswith("_") and callable(getattr(File, _op)) and _op not in (
-            "reduce", "describe", "partial", "quantile", "digest", "dot", "sqdist", "average"):
+for _op in _cured._ops.split():
+    if _op not in ("quantile", "digest", "dot", "sqdist", "average"):
         setattr(Reductions, _op, _method(_op))
