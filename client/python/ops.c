@@ -145,6 +145,12 @@ static PyObject *run_here(cr_py_request *r) {
     return answer;
 }
 
+static bool has_ranked(const cr_py_request *r) {
+    for (size_t i = 0; i < r->op_count; i++)
+        if (cr_op_closing((cr_op)r->ops[i]) == CR_CLOSING_ORDER) return true;
+    return false;
+}
+
 static PyObject *run_request(cr_py_request *r, const arguments *a) {
     const bool listed = is_list(r), stored = !listed && cr_py_is_stored(r->array);
     if ((listed || stored) && r->async != NULL)
@@ -152,8 +158,7 @@ static PyObject *run_request(cr_py_request *r, const arguments *a) {
                             listed ? "lists" : "containers that are read in blocks");
     if (r->async != NULL && r->client != NULL)
         return PyErr_Format(PyExc_TypeError, "client: an AsyncClient answers by itself");
-    if (r->min_count != 0 && cr_op_takes_share((cr_op)r->ops[0]))
-        return PyErr_Format(PyExc_TypeError, "min_count: a quantile takes none");
+    if (r->min_count != 0 && has_ranked(r)) return PyErr_Format(PyExc_TypeError, "min_count: a quantile takes none");
     if (r->min_count != 0) return run_counted(r, a);
     if (r->fraction != NULL && (r->async != NULL || r->partial))
         return PyErr_Format(PyExc_TypeError, "ddof: %s takes a whole number", r->partial ? "a partial" : "AsyncClient");

@@ -192,7 +192,9 @@ class Keys(DaemonTest, Case):
                 with self.assertRaisesRegex((TypeError, ValueError), sentence):
                     cured.quantile(a, q, keys=keys, **options)
         for q in (0.5, [0.5, 1]):
-            for refused in (lambda: cured.quantile(np.ones(3), q, min_count=1), lambda: cured.quantile(np.ones(3), q=q, min_count=1), lambda: at_once(np.ones(3), q, min_count=1),
+            for refused in (lambda: cured.median(np.ones(3), min_count=9), lambda: there.median(np.ones((3, 2)), 0, min_count=1), lambda: file.median(min_count=1),
+                            lambda: cured.reduce(np.ones(3), "sum,median", min_count=1), lambda: cured.median([np.ones(3)], min_count=1), lambda: cured.median(np.ones(3), keys=[0, 0, 1], min_count=2),
+                            lambda: cured.quantile(np.ones(3), q, min_count=1), lambda: cured.quantile(np.ones(3), q=q, min_count=1), lambda: at_once(np.ones(3), q, min_count=1),
                             lambda: there.quantile(np.ones(3), q, 0, min_count=1), lambda: cured.quantile([np.ones(3)], q, min_count=1), lambda: file.quantile(q, min_count=1)):
                 with self.assertRaisesRegex(TypeError, "^min_count: a quantile takes none"):
                     refused()
