@@ -3,6 +3,7 @@
 and empty chunks; indices; products; along axes. And docs/CLUSTER.md's examples of Dask, Spark and Ray, which need no cluster."""
 import asyncio
 import doctest
+import functools
 import itertools
 import os
 import sys
@@ -458,6 +459,78 @@ class Dask(Case):
         runner.run(test)
         self.assertEqual(0, runner.failures)
         self.assertGreater(runner.tries, 8)
+
+
+
+class Pairs(Case):
+    """Ops of two arrays: the blocks of both meet, whatever their chunks are."""
+
+    def setUp(self):
+        self.random = numpy.random.default_rng(SEED + 4)
+
+    def got(self, found):
+        return found.compute(scheduler="synchronous")
+
+    def test_whole_and_along_axes_and_by_key(self):
+        a, b = floats(self.random, (12, 10, 7), False), floats(self.random, (12, 10, 7), False)
+        keep, keys = self.random.random(a.shape) < 0.7, self.random.integers(0, 4, 12)
+        for chunks, others in (((12, 10, 7), (5, 3, 7)), ((5, 4, 2), (5, 4, 2)), ((1, 10, 7), (12, 1, 3)), (((0, 5, 0, 7), (10, 0), (0, 7)), (4, 4, 4))):
+            x, y = dask.array.from_array(a, chunks=chunks), dask.array.from_array(b, chunks=others)
+            for op in ("dot", "sqdist", "average"):
+                ask = functools.partial(cured.dask.average, x, weights=y) if op == "average" else functools.partial(getattr(cured.dask, op), x, y)
+                plain = getattr(cured._cured, op)
+                for options in ({}, {"axis": 1}, {"axis": (0, 2)}, {"keys": keys, "groups": 5}, {"where": keep}, {"where": keep, "axis": 0}, {"keepdims": True},
+                                {"nan": "skip"}, {"min_count": 800}, {"min_count": 900, "where": keep}, {"keys": keys, "where": keep}, {"dtype": "f4"}):
+                    self.assert_arrays(plain(a, b, **options), self.got(ask(**options)), (op, options))
+            both = self.got(cured.dask.reduce(x, "dot,sqdist", second=y))
+            self.assert_same(cured.dot(a, b), both.dot)
+            self.assert_same(cured.dot(a, b), self.got(cured.dask.dot(x, second=b)))
+            self.assert_same(cured.sumsq(a), self.got(cured.dask.dot(x, x)))
+            self.assert_arrays(cured.vecdot(a, b[0]), self.got(cured.dask.vecdot(x, b[0])))
+
+    def test_types_masks_and_weights(self):
+        a, b = self.random.standard_normal((12, 10)).astype("f4"), self.random.integers(-9, 9, (12, 10))
+        x, y = dask.array.from_array(a, chunks=5), dask.array.from_array(b, chunks=(4, 10))
+        self.assert_same(cured.dot(a, b), self.got(cured.dask.dot(x, y)))
+        masked = numpy.ma.masked_less(b, -5)
+        z = dask.array.from_array(masked, chunks=(3, 5), asarray=False)
+        for where in (None, a > 0):
+            self.assert_same(cured.dot(a, masked, where=where), self.got(cured.dask.dot(x, z, where=where)))
+            self.assert_arrays(cured.sqdist(a, masked, 1, where=where), self.got(cured.dask.sqdist(x, z, 1, where=where)))
+        self.assert_same(cured.dot(masked, a), self.got(cured.dask.dot(z, x)))
+        for axis, w in ((0, numpy.arange(12)), (1, numpy.arange(10.0)), (-1, list(range(10)))):
+            self.assert_arrays(cured.average(a, axis, w), self.got(cured.dask.average(x, axis, w)))
+        self.assert_arrays(cured.average(a, weights=numpy.arange(12.0), keys=[0, 1] * 6), self.got(cured.dask.average(x, weights=numpy.arange(12.0), keys=[0, 1] * 6)))
+        self.assert_same(cured.mean(a), self.got(cured.dask.average(x)))
+        large = dask.array.from_array(numpy.array([2**53 + 1, 3]), chunks=1)
+        with self.assertRaisesRegex(TypeError, "cast one"):
+            self.got(cured.dask.dot(large, numpy.array([1.5, 2])))
+
+    def test_names_of_numpy(self):
+        a = self.random.standard_normal((12, 10))
+        a[3, 4] = numpy.nan
+        x = dask.array.from_array(a, chunks=(5, 4))
+        for name in [name for name in cured.__all__ if name.startswith("nan")] + ["percentile", "minmax"]:
+            q = (0.5,) if "quantile" in name else (50,) if "percentile" in name else ()
+            for axis in (None, 1):
+                want, found = getattr(cured, name)(a, *q, axis), getattr(cured.dask, name)(x, *q, axis)
+                for one, other in zip(want, found) if name == "minmax" else [(want, found)]:
+                    self.assert_arrays(one, self.got(other), name)
+
+    def test_what_is_refused(self):
+        x = dask.array.from_array(numpy.arange(12.0).reshape(4, 3), chunks=2)
+        for words, ask in (("dot: it is of two arrays, and the second is missing: cured.dask.dot\\(x, b\\)", lambda: cured.dask.dot(x)),
+                           ("of two arrays, and only one", lambda: cured.dask.reduce(x, "dot")), ("second: its shape is \\(3,\\)", lambda: cured.dask.dot(x, numpy.arange(3.0))),
+                           ("weights: their shape is", lambda: cured.dask.average(x, 0, [1, 2])), ("no axis is given", lambda: cured.dask.average(x, weights=[1, 2, 3])),
+                           ("keys: quantiles have no partials, .* cured.quantile", lambda: cured.dask.quantile(x, 0.5, keys=[0, 1, 1, 0])),
+                           ("keys: quantiles have no partials", lambda: cured.dask.percentile(x, 50, keys=[0, 1, 1, 0])),
+                           ("offsets: quantiles have no", lambda: cured.dask.quantile(x, 0.5, offsets=[0, 1])), ("offsets: not of chunks: cured.reduce", lambda: cured.dask.sum(x, offsets=[0, 1])),
+                           ("there is no argument 'wher'", lambda: cured.dask.sum(x, wher=1)), ("of one array", lambda: cured.dask.sum(x, second=x)),
+                           ("min_count: not with nan='skip'", lambda: cured.dask.dot(x, x, nan="skip", min_count=1)), ("min_count: a quantile takes none", lambda: cured.dask.median(x, min_count=1))):
+            with self.assertRaisesRegex((TypeError, ValueError), words):
+                ask()
+        with self.assertRaises(AttributeError):
+            cured.dask.partial
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ import dask.array
 import numpy
 
 import cured
-from cured._cured import File, _is_index, _is_ordered, _is_ranked
+from cured._cured import _is_index, _is_ordered, _is_paired, _is_ranked
 from cured._beside import without_lists
-from cured._counted import checked as counted
+from cured._dask_names import function, least_of, paired, refuse, with_least
 from cured._places import extrema, finish as finish_state, merge as merge_states, options_of_finish
 from cured._result import Result
 from cured._slices import axes_of, with_axes
@@ -51,8 +51,10 @@ def _misses(x):
     return isinstance(x._meta, numpy.ma.MaskedArray)
 
 
-def _fold(chunk, ops, first, address, block):
+def _fold(chunk, ops, first, address, block, second=None):
     options = {} if address is None else {"client": _client(address)}
+    if second is not None:
+        options["second"] = numpy.asarray(second)
     chunk = _array(chunk)
     if first is not None and isinstance(chunk, numpy.ma.MaskedArray) and not numpy.ma.getmaskarray(chunk).any():
         chunk = chunk.data  # of a masked array without axes Dask does not know that it is one
@@ -65,10 +67,10 @@ def _fold(chunk, ops, first, address, block):
     return cured.partial(chunk, ops, **options) if ops else None
 
 
-def _start(chunk, ops, indices, first, start, shape, nan, address):
+def _start(chunk, ops, indices, first, start, shape, nan, address, second=None):
     """(partial or None, the extrema's places) of a chunk."""
     block = (shape, start) if "digest" in ops and first is None else None
-    return _fold(chunk, ops, first, address, block), extrema(_array(chunk), indices, start, shape, nan)
+    return _fold(chunk, ops, first, address, block, second), extrema(_array(chunk), indices, start, shape, nan)
 
 
 def _tree(states, merge, split_every):
@@ -121,10 +123,10 @@ def _beside(result, ops, ranked, search):
     return Result({op: answers[op] for op in ops})
 
 
-def _whole(x, ops, nan, options, split_every, address):
+def _whole(x, ops, nan, options, split_every, address, second=None):
     ranked = [op for op in ops if _is_ranked(op)]
     if not ranked:
-        return _folded(x, ops, nan, options, split_every, address)
+        return _folded(x, ops, nan, options, split_every, address, second)
     rest = [op for op in ops if op not in ranked]
     search = Search(_element_type(x), nan=nan, dtype=options.get("dtype"), _ops=ranked)
     if options.get("dtype") is not None and rest and not _takes_dtype(x, rest, options["dtype"]):
@@ -141,7 +143,7 @@ def _takes_dtype(x, ops, dtype):
     return True
 
 
-def _folded(x, ops, nan, options, split_every, address):
+def _folded(x, ops, nan, options, split_every, address, second=None):
     indices = [op for op in ops if _is_index(op)]
     rest = [op for op in ops if op not in indices]
     ordered = [op for op in rest if _is_ordered(op, x.dtype.name)]
@@ -154,16 +156,19 @@ def _folded(x, ops, nan, options, split_every, address):
     starts = [[0, *itertools.accumulate(sizes[:-1])] for sizes in x.chunks]
     start, merge = dask.delayed(_start, pure=True), dask.delayed(merge_states, pure=True)
     options = options_of_finish(ops, indices, options)
-    states = [start(chunk, rest, indices, place[0] if product else None, place, x.shape, nan, address)
-              for chunk, place in zip(x.to_delayed().ravel(), itertools.product(*starts))]
+    others = itertools.repeat(None) if second is None else second.to_delayed().ravel()
+    states = [start(chunk, rest, indices, place[0] if product else None, place, x.shape, nan, address, other)
+              for chunk, place, other in zip(x.to_delayed().ravel(), itertools.product(*starts), others)]
     state = _tree(states, lambda group: merge(group, indices, nan), split_every)
     return dask.delayed(finish_state, pure=True)(state, ops, indices, options)
 
 
-def _rows(chunk, ops, axes, options, address):
+def _rows(chunk, *second, ops, axes, options, address):
     """The answers of a chunk that is whole along the axes, by op, in one pass; an exception for an op that lacks some."""
-    client = {} if address is None else {"client": _client(address)}
-    return dict(cured.reduce(_array(chunk), ops, axis=axes, keepdims=True, **options, **client)._answers)
+    more = {} if address is None else {"client": _client(address)}
+    if second:
+        more["second"] = numpy.asarray(second[0])
+    return dict(cured.reduce(_array(chunk), ops, axis=axes, keepdims=True, **options, **more)._answers)
 
 
 def _answers(row, op):
@@ -172,11 +177,12 @@ def _answers(row, op):
     return numpy.asarray(row[op])
 
 
-def _types(x, ops, options):
+def _types(x, ops, options, second=None):
     """The types of answers along axes, by op. It raises what is wrong with ops and options, so that a graph that is made can be
     computed."""
     one = numpy.ones((1,) * x.ndim, x.dtype)
-    return {op: row.dtype for op, row in _rows(one, ops, tuple(range(x.ndim)), options, None).items()}
+    more = () if second is None else (one,)
+    return {op: row.dtype for op, row in _rows(one, *more, ops=ops, axes=tuple(range(x.ndim)), options=options, address=None).items()}
 
 
 def _quantile_rows(chunk, ops, axes, options, address):
@@ -186,12 +192,13 @@ def _quantile_rows(chunk, ops, axes, options, address):
                                          **{name: options[name] for name in options if name != "q"}, **client)))
 
 
-def _along(x, ops, axis, keepdims, types, options, address, rows=_rows):
+def _along(x, ops, axis, keepdims, types, options, address, rows=_rows, second=None):
     axes = axes_of(axis, x.ndim)
     x = x.rechunk({k: -1 for k in axes})  # answers along an axis are of whole rows
     whole = functools.partial(rows, ops=ops, axes=axes, options=options, address=address)
     chunks = tuple((1,) if k in axes else sizes for k, sizes in enumerate(x.chunks))
-    rows = x.map_blocks(whole, dtype=object, chunks=chunks, meta=numpy.empty((0,) * x.ndim, object))
+    others = () if second is None else (second.rechunk(x.chunks),)
+    rows = x.map_blocks(whole, *others, dtype=object, chunks=chunks, meta=numpy.empty((0,) * x.ndim, object))
     arrays = {}
     for op in ops:
         y = rows.map_blocks(_answers, op, dtype=types[op], meta=numpy.empty((0,) * x.ndim, types[op]))
@@ -226,7 +233,7 @@ def _outside(keys, first, groups, drop):
     raise ValueError("keys: number %d is %d, %s; drop leaves such elements out" % (first + at, keys[at], what))
 
 
-def _cells(chunk, keys, ops, indices, first, groups, drop, nan):
+def _cells(chunk, keys, ops, indices, first, groups, drop, nan, second=None):
     """(partial by key or None, {(group, column): places}) of rows, the first of which is row `first` of the whole."""
     chunk, keys = _array(chunk), numpy.asarray(keys)
     wrong, cells = _outside(keys, first, groups, drop), {}
@@ -234,7 +241,8 @@ def _cells(chunk, keys, ops, indices, first, groups, drop, nan):
     partial = None
     if ops and columns.size:
         native = numpy.ascontiguousarray(keys, keys.dtype.newbyteorder("="))
-        partial = cured.partial(columns, ops, keys=native, groups=groups, drop=True)
+        more = {} if second is None else {"second": numpy.asarray(second).reshape(columns.shape)}
+        partial = cured.partial(columns, ops, keys=native, groups=groups, drop=True, **more)
     if not indices:
         return partial, cells
     rows = numpy.argsort(keys, kind="stable")
@@ -265,7 +273,9 @@ def _finish_cells(state, ops, indices, options, empty, shape, types):
     rest, answers = [op for op in ops if op not in indices], {}
     if rest and count:
         if partial is None:
-            partial = cured.partial(numpy.empty((0, count), empty.dtype), rest, keys=numpy.zeros(0, numpy.int64), groups=shape[0])
+            nothing = numpy.empty((0, count), empty.dtype)
+            more = {"second": nothing} if any(map(_is_paired, rest)) else {}
+            partial = cured.partial(nothing, rest, keys=numpy.zeros(0, numpy.int64), groups=shape[0], **more)
         answers = partial.finish(rest, **options)
     made = {}
     for op in ops:
@@ -301,7 +311,7 @@ def _checked_groups(groups, columns, indices):
     return groups
 
 
-def _by_key(x, ops, keys, groups, drop, nan, options, split_every):
+def _by_key(x, ops, keys, groups, drop, nan, options, split_every, second=None):
     if groups is None and dask.is_dask_collection(keys):
         raise TypeError("groups: how many there are must be said where keys are not computed yet: they are 0 to groups - 1")
     groups = groups_of(keys) if groups is None else groups
@@ -315,7 +325,7 @@ def _by_key(x, ops, keys, groups, drop, nan, options, split_every):
         raise NotImplementedError("ops: op %s has no partial by key, so no chunk has a part of it: cured.%s(x, keys=...) reads whole columns"
                                   % (ranked[0], ranked[0]))
     one = numpy.ones((1,) * x.ndim, x.dtype)  # which raises what is wrong with ops and options
-    found = cured.reduce(one, ops, keys=numpy.zeros(1, numpy.int64), groups=1, **options)
+    found = cured.reduce(one, ops, keys=numpy.zeros(1, numpy.int64), groups=1, **options, **({} if second is None else {"second": one}))
     types = {op: found[op].dtype for op in ops}
     indices = [op for op in ops if _is_index(op)]
     rest = [op for op in ops if op not in indices]
@@ -324,10 +334,10 @@ def _by_key(x, ops, keys, groups, drop, nan, options, split_every):
     firsts = [0, *itertools.accumulate(x.chunks[0])]
     keys = keys.rechunk((x.chunks[0],)).to_delayed()
     fold, merge, finish = (dask.delayed(function, pure=True) for function in (_cells, _merge_cells, _finish_cells))
-    blocks, grid = x.to_delayed(), [range(len(sizes)) for sizes in x.chunks[1:]]
+    blocks, others, grid = x.to_delayed(), None if second is None else second.to_delayed(), [range(len(sizes)) for sizes in x.chunks[1:]]
     finished = numpy.empty([len(sizes) for sizes in grid] or (1,), object)
     for at in itertools.product(*grid):
-        states = [fold(blocks[(row, *at)], keys[row], rest, indices, first, groups, drop, nan)
+        states = [fold(blocks[(row, *at)], keys[row], rest, indices, first, groups, drop, nan, None if others is None else others[(row, *at)])
                   for row, first in zip(range(len(x.chunks[0])), firsts)]
         shape = (groups, *(sizes[k] for sizes, k in zip(x.chunks[1:], at)))
         state = _tree(states, lambda some: merge(some, indices, nan), split_every)
@@ -376,56 +386,31 @@ def _checked(x, where, split_every):
     return _masked(x, where)
 
 
-# ---- min_count: the count is one more answer, beside which the others are looked at. ----
-
-def _enough(result, ops, least):
-    """The Result of a whole array; an exception in the place of an answer of too few elements."""
-    return Result({op: counted(op, result._answers[op], result["count"], least) for op in ops})
-
-
-def _enough_of(answers, counts, op, least):
-    answers = counted(op, answers.copy(), counts, least)
-    if isinstance(answers, Exception):
-        raise answers
-    return answers
-
-
-def _least(given):
-    least = operator.index(given) if hasattr(given, "__index__") else None
-    if least is None:
-        raise TypeError("min_count: an integer is wanted, not %r" % type(given))
-    if not 0 <= least < 2**64:
-        raise ValueError("min_count: must be 0 to 2^64 - 1")
-    return least
-
-
-def _with_least(x, ops, axis, least, options):
-    ops = _names(ops)
-    found = reduce(x, ops if "count" in ops else [*ops, "count"], axis, **options)
-    if not isinstance(found, Result):
-        return dask.delayed(_enough, pure=True)(found, ops, least)
-    return Result({op: dask.array.map_blocks(_enough_of, found[op], found["count"], op, least, dtype=found[op].dtype, meta=found[op]._meta)
-                   for op in ops})
-
-
 def reduce(x, ops, axis=None, *, keepdims=False, dtype=None, ddof=0, nan="propagate", overflow="error", where=None, keys=None,
-           groups=None, drop=False, min_count=0, split_every=16, address=None):
+           groups=None, drop=False, min_count=0, second=None, split_every=16, address=None, **others):
     """Answers of `ops` over a dask array: exact, rounded once, the same bits under any chunking.
 
     axis None gives one delayed Result. An axis, or a tuple of them, gives a Result of dask arrays; chunks are joined along it
     first. With keepdims axis None gives such arrays, too. where is a bool array that broadcasts: only these elements count. keys gives each
     row, an index of the first axis, its group, and there is an array of (groups, ...) for each op. Fewer elements than min_count have no
-    answer: NaN, and of integers a ValueError when it is computed. What is wrong with the arguments is
-    said here, not when it is computed. Chunks are folded in the worker's own process or, with `address` ("unix:/run/cured/cured.sock", "auto:"), by the daemon
+    answer: NaN, and of integers a ValueError when it is computed. second is the other array of dot, sqdist and average. What is wrong with the
+    arguments is said here, not when it is computed. Chunks are folded in the worker's own process or, with `address` ("unix:/run/cured/cured.sock", "auto:"), by the daemon
     that a worker finds there. Partials are merged in groups of `split_every`.
     """
-    least = _least(0 if min_count is None else min_count)
+    refuse(others)
+    least = least_of(0 if min_count is None else min_count)
+    if second is not None:
+        where, second = without_lists({"where": where, "second": second}).values()
+        x, second, where = paired(_checked(x, None, split_every), second, where)
+    if least and any(map(_is_ranked, _names(ops))):
+        raise TypeError("min_count: a quantile takes none")
     if least:
-        return _with_least(x, ops, axis, least, {
+        return with_least(x, _names(ops), axis, least, {
             "keepdims": keepdims, "dtype": dtype, "ddof": ddof, "nan": nan, "overflow": overflow, "where": where, "keys": keys, "groups": groups,
-            "drop": drop, "split_every": split_every, "address": address})
+            "drop": drop, "second": second, "split_every": split_every, "address": address})
     where, keys = without_lists({"where": where, "keys": keys}).values()
     ops, x = _names(ops), _checked(x, where, split_every)
+    second = second if second is None else second.rechunk(x.chunks)
     options = {}
     if dtype is not None:
         options["dtype"] = dtype
@@ -438,21 +423,22 @@ def reduce(x, ops, axis=None, *, keepdims=False, dtype=None, ddof=0, nan="propag
     if keys is not None:
         if axis not in (None, 0) or keepdims or address is not None:
             raise TypeError("keys: not with axis, keepdims and address: rows are reduced, by the workers themselves")
-        return _by_key(x, ops, keys, groups, drop, nan, options, split_every)
+        return _by_key(x, ops, keys, groups, drop, nan, options, split_every, second)
     if groups is not None or drop:
         raise TypeError("%s: only with keys" % ("drop" if groups is None else "groups"))
-    types = _types(x, ops, options)
+    types = _types(x, ops, options, second)
     if "digest" in ops and _misses(x):  # its refusal is that of other arrays
         cured.digest(numpy.ma.masked_array(numpy.ones(1, x.dtype), [False]))
     if axis is not None:
-        return _along(x, ops, axis, keepdims, types, options, address)
-    result = _whole(x, ops, nan, options, split_every, address)
+        return _along(x, ops, axis, keepdims, types, options, address, second=second)
+    result = _whole(x, ops, nan, options, split_every, address, second)
     return _keep(result, x, types) if keepdims else result
 
 
-def quantile(x, q, axis=None, *, method="linear", keepdims=False, dtype=None, nan="propagate", where=None, split_every=16, address=None):
+def quantile(x, q, axis=None, *, method="linear", keepdims=False, dtype=None, nan="propagate", where=None, split_every=16, address=None, **others):
     """The quantiles of shares q, exact and rounded once. axis None gives a delayed number, or array of q's shape; an axis, or a tuple of
     them, a dask array whose first axes are q's."""
+    refuse(others, of_quantile=True)
     x, q = _checked(x, without_lists({"where": where})["where"], split_every), shares(q)
     options = {"method": method, "nan": nan, **({} if dtype is None else {"dtype": dtype})}
     one = cured.quantile(numpy.ones((1,) * x.ndim, x.dtype), q.ravel(), axis=tuple(range(x.ndim)), keepdims=True, **options)
@@ -474,11 +460,8 @@ def _shaped(searches, shape, dtype):
     return answers if shape else answers.item()
 
 
-def _one(name, x, axis=None, **options):
-    return reduce(x, name, axis, **options)[name]
-
-
 def __getattr__(name):
-    if name.startswith("_") or name in ("reduce", "describe", "partial") or not callable(getattr(File, name, None)):
+    found = None if name.startswith("_") else function(name)
+    if found is None:
         raise AttributeError("module 'cured.dask' has no attribute '%s'" % name)
-    return functools.partial(_one, name)
+    return found
