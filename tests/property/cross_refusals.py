@@ -164,8 +164,9 @@ def known(error, ask):
         return None
     if str(error).startswith("cured-client: ") and ask.door not in CLIENTS:
         return None
+    said = re.sub("^weights: ", "second: ", str(error)) if ask.case.op == "average" else str(error)
     for sentence, tie in KNOWN:
-        match = sentence.search(str(error))
+        match = sentence.search(said)
         if match and tie(Asked(ask, match)):
             return sentence.pattern
     return None

@@ -179,7 +179,7 @@ class Pairs(Case):
     def test_lists(self):
         """A list of numbers beside a tensor, and lists of tensors: each door says what it takes."""
         a = numpy.array([1.5, 2, 3], "f4")
-        s, t, on_its_gpu, here = Tensor(a), Tensor(a), "second: a tensor on the array's GPU is wanted", "second: an array in the memory of this process"
+        s, t, on_its_gpu, here = Tensor(a), Tensor(a), "(second|weights): a tensor on the array's GPU is wanted", "(second|weights): an array in the memory of this process"
         for op in OPS:
             one = function(op)
             for given in ([1.5, 2.0, 3.0], (1.5, 2.0, 3.0), range(3), [1, 2, 3], [True, False, True]):

@@ -248,11 +248,24 @@ class Options(Case):
         with self.assertRaisesRegex(TypeError, r"ddof: along an axis of a CUDA tensor .* \(a.cpu\(\) or a.get\(\)\)"):
             cured.var(Tensor(a), 0, ddof=0.5)
 
+    def test_bincount(self):
+        """By the tensor's GPU; the host is told of a wrong bin."""
+        for dtype in ("i4", "u1", "i8"):
+            x = numpy.array([0, 1, 1, 3, 1], dtype)
+            self.assertEqual(numpy.bincount(x, minlength=6).tolist(), cured.bincount(Tensor(x), minlength=6).tolist())
+            weights = numpy.array([0.5, 1, 2, 4, 8])
+            self.assertEqual(numpy.bincount(x, weights).tolist(), numpy.asarray(cured.bincount(Tensor(x), Tensor(weights))).tolist())
+        self.assertEqual([0, 0], cured.bincount(Tensor(numpy.zeros(0, "i4")), minlength=2).tolist())
+        for words, ask in (("x: -1 is no number of a bin", lambda: cured.bincount(Tensor(numpy.array([1, -1])))), ("x: integers are wanted, not f64", lambda: cured.bincount(Tensor(numpy.ones(2)))),
+                           ("x: an array of one axis", lambda: cured.bincount(Tensor(numpy.ones((2, 2), "i4")))), ("weights: those of a CUDA", lambda: cured.bincount(Tensor(numpy.arange(2)), [1.0, 2.0]))):
+            with self.assertRaisesRegex((TypeError, ValueError), words):
+                ask()
+
     def test_where_the_host_reads(self):
         """Of what the host alone reads, a tensor is refused by its name."""
         a, keys = numpy.arange(6.0), numpy.arange(6) % 3
         column = OfArray(Node(a))
-        for name, call in (("keys", lambda: cured.partial(column, "sum", keys=Tensor(keys))), ("x", lambda: cured.bincount(Tensor(keys))),
+        for name, call in (("keys", lambda: cured.partial(column, "sum", keys=Tensor(keys))),
                            ("weights", lambda: cured.bincount(keys, Tensor(a))), ("a", lambda: cured.histogram(Tensor(a))),
                            ("second", lambda: cured.dot(column, Tensor(a)))):
             with self.assertRaisesRegex(TypeError, r"^%s: it lies on a GPU: pass a copy in host memory \(a.cpu\(\) or a.get\(\)\)" % name):

@@ -438,6 +438,23 @@ class Keys(DaemonTest, Case):
         for words, options in (("same shape as", {"weights": np.ones(4)}), ("same shape as", {"weights": np.ones((5000, 1))})):
             with self.assertRaisesRegex(ValueError, words):
                 cured.histogram(a, **options)
+        for bins in ([1, np.nan, 3], [np.nan, 1], [3, 2, 1], np.array([0.0, 2, 1])):
+            with self.assertRaisesRegex(ValueError, "bins: |monotonically"):
+                cured.histogram(a, bins)
+        keep = a > -0.5
+        self.assertEqual(np.histogram(a[keep], 7)[0].tolist(), cured.histogram(a, 7, where=keep)[0].tolist())
+        self.assertEqual(np.histogram(a[keep], 7, weights=weights[keep])[0].tolist(), cured.histogram(a, 7, weights=weights, where=keep)[0].tolist())
+        self.assertEqual(0, cured.histogram(a, 3, (0, 1), where=False)[0].sum())
+        with self.assertRaisesRegex(TypeError, "where: a bool array"):
+            cured.histogram(a, 3, where=a)
+        for bins in (7, [-2, 0, 0.5, 2]):
+            for more in ({}, {"weights": (weights * 4).astype(int)}):
+                np.testing.assert_allclose(np.histogram(a, bins, density=True, **more)[0], cured.histogram(a, bins, density=True, **more)[0], rtol=1e-14)
+        with self.assertRaisesRegex(TypeError, "density: not with weights of float64"):
+            cured.histogram(a, density=True, weights=weights)
+        with cured.Client("embedded:") as client:
+            self.assertEqual(cured.histogram(a)[0].tolist(), cured.histogram(a, client=client)[0].tolist())
+            self.assertEqual([1, 2], cured.bincount([0, 1, 1], client=client).tolist())
         with self.assertRaisesRegex(TypeError, "'str' object cannot be interpreted"):
             cured.bincount([1], minlength="1")
         for x, bins in ((np.array([2**62]), 1), (np.array([1e300, 1e300]), 10), (np.array([1.0, np.nextafter(1.0, 2)]), 9)):
@@ -446,7 +463,7 @@ class Keys(DaemonTest, Case):
         with tempfile.TemporaryDirectory() as folder:
             np.save(folder + "/a.npy", a)
             for ask in (cured.histogram, cured.bincount):
-                with self.assertRaisesRegex(TypeError, "^[ax]: a file is the first array alone: pass numpy.load"):
+                with self.assertRaisesRegex(TypeError, "^[ax]: a file is no array here: pass numpy.load"):
                     ask(cured.file(folder + "/a.npy"))
         large = np.array([2**53, 2**53 + 1, 2**53 + 2])  # which NumPy compares as f64
         self.assertEqual([2, 1], cured.histogram(large, np.array([2.0**53, 2.0**53 + 2, 2.0**53 + 4]))[0].tolist())
