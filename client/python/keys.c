@@ -56,7 +56,7 @@ static bool take_keys(cr_py_request *r) {
     }
     const cr_kind kind = cr_dtype_kind((cr_dtype)in->dtype);
     if (kind != CR_KIND_SINT && kind != CR_KIND_UINT) {
-        PyErr_Format(PyExc_ValueError, "keys: their type is %s, it must be an integer's, i8 to u64",
+        PyErr_Format(PyExc_TypeError, "keys: their type is %s, it must be an integer's, i8 to u64",
                      cured_dtype_name(in->dtype));
         return false;
     }

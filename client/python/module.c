@@ -77,8 +77,11 @@ static void raise_text(cured_status code, const char *sentence) {
 }
 
 void cr_py_raise(const cured_error *error) {
-    char sentence[2 * CURED_ERROR_BYTES];
+    char sentence[2 * CURED_ERROR_BYTES + 32];
     translate(error->text, sentence);
+    if (error->code == CURED_OUT_OF_RANGE &&
+        (strstr(sentence, "does not fit i64") || strstr(sentence, "does not fit u64")))
+        strcat(sentence, "; dtype='f8' rounds it");
     raise_text(error->code, sentence);
 }
 

@@ -174,8 +174,8 @@ static bool store(const cr_py_request *r, size_t index, const cured_value *value
         return false;
     }
     if (cured_value_dtype(value) != dtype) {
-        PyErr_Format(PyExc_OverflowError, "the %s of slice %llu does not fit %s", cured_op_name(r->ops[index]),
-                     (unsigned long long)at, cured_dtype_name(dtype));
+        PyErr_Format(PyExc_OverflowError, "the %s of slice %llu does not fit %s; dtype='f8' rounds it",
+                     cured_op_name(r->ops[index]), (unsigned long long)at, cured_dtype_name(dtype));
         return false;
     }
     if (cr_py_answer_is_index(r->ops[index])) {

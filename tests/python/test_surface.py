@@ -208,6 +208,50 @@ class Words(Case):
                 os.chdir(before)
 
 
+class Sentences(Case):
+    """Each is said once, and says what to do."""
+
+    def test_an_axis_that_is_not_there(self):
+        with self.assertRaisesRegex(numpy.AxisError, "^axis 1 is out of bounds for array of dimension 1$"):
+            cured.sum(numpy.arange(3), 1)
+
+    def test_integers_that_do_not_fit(self):
+        large = numpy.full((2, 3), 2**62)
+        for ask in (lambda **o: cured.sum(large, 1, **o), lambda **o: cured.dot(large, large, 1, **o), lambda **o: cured.sum(large, keys=[0, 0], **o),
+                    lambda **o: cured.sum(large.ravel(), offsets=[0, 6], **o), lambda **o: cured.sum(large, 1, where=large > 0, **o), lambda **o: cured.prod(large[0, :2] * 2, 0, keepdims=True, **o)):
+            with self.assertRaisesRegex(OverflowError, "does not fit i64.*; dtype='f8' rounds it$"):
+                ask()
+            ask(dtype="f8")
+
+    def test_places_that_are_floats(self):
+        for name in ("keys", "offsets"):
+            with self.assertRaisesRegex(TypeError, "^%s: " % name):
+                cured.sum(numpy.arange(2), **{name: [0.0, 1.0]})
+
+    def test_bins_of_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            numpy.save(folder + "/a.npy", numpy.arange(3))
+            for name, ask in (("x", cured.bincount), ("a", cured.histogram)):
+                with self.assertRaisesRegex(TypeError, r"^%s: a file is no array here: pass numpy.load\(path, mmap_mode='r'\)$" % name):
+                    ask(cured.file(folder + "/a.npy"))
+
+
+class Names(Case):
+    """NumPy's names take places as the ops do."""
+
+    def test_by_key_and_by_offsets(self):
+        a = numpy.array([1.0, numpy.nan, 3, 4, -2, 9])
+        for places in ({"keys": [0, 1, 1, 2, 0, 1]}, {"keys": [0, 1, 1, 5, 0, 1], "groups": 2, "drop": True}, {"offsets": [0, 2, 6]}):
+            for op in ("sum", "mean", "min", "max", "argmin", "argmax", "var", "std", "median"):
+                self.assert_arrays(getattr(cured, op)(a, nan="skip", **places), getattr(cured, "nan" + op)(a, **places), op)
+            self.assert_arrays(cured.quantile(a, 0.3, nan="skip", **places), cured.nanquantile(a, 0.3, **places))
+            self.assert_arrays(cured.quantile(a, [0.3], **places), cured.percentile(a, [30], **places))
+            self.assert_arrays(cured.quantile(a, 0.3, nan="skip", **places), cured.nanpercentile(a, 30, **places))
+            for one, other in zip(cured.minmax(a, **places), (cured.min(a, **places), cured.max(a, **places))):
+                self.assert_arrays(one, other)
+        self.assert_arrays([1.0, 3.0], cured.nanprod([1.0, 3], offsets=[0, 1, 2]))
+
+
 class DdofAsked(Case):
     """A fractional ddof is refused, masked and read as a whole one."""
 

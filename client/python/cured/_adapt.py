@@ -292,14 +292,15 @@ def has_complex(a):
 class _AxisError(ValueError, IndexError):
     """As NumPy's, where there is no NumPy."""
 
+    def __init__(self, axis, ndim):
+        super().__init__("axis %d is out of bounds for array of dimension %d" % (axis, ndim))
+        self.axis, self.ndim = axis, ndim
+
 
 def axis_error(arguments):
     """NumPy's exception for an axis that is not there."""
     numpy = sys.modules.get("numpy")
-    kind = getattr(getattr(numpy, "exceptions", numpy), "AxisError", _AxisError)
-    error = kind("axis: %d is out of bounds, the array has %d axes" % arguments)
-    error.axis, error.ndim = arguments  # as NumPy's has them
-    return error
+    return getattr(getattr(numpy, "exceptions", numpy), "AxisError", _AxisError)(*arguments)
 
 
 def unknown_op(arguments):
