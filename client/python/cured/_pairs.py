@@ -135,7 +135,8 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False, dtype
     options = {"dtype": dtype, "where": where, "nan": nan, "out": out, "nulls": nulls, "min_count": min_count, **shared}
     if weights is None:
         return _asked([("mean", (a, axis), options), ("count", (a, axis), {"where": where, "nan": nan, **shared})][:1 + bool(returned)], client)
-    weights = _spread(_as_weights(weights), _shape(a), 0 if axis is None and keys is not None else axis)
+    shape = _shape(a)
+    weights = _spread(_as_weights(weights), shape, 0 if axis is None and keys is not None else axis)
     calls = [("average", (a, weights, axis), options)]
     if returned:
         if nan != "propagate":
