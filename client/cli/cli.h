@@ -47,10 +47,12 @@ typedef struct cli_options {
     bool axis_given, keepdims, local;
     int64_t axes[CLI_MAX_DIMS]; /* negative: from the end */
     size_t axis_count;
-    const char *offsets;             /* the file that holds them; NULL: not given */
-    const char *keys;                /* the same */
-    const char *where;               /* the file that says which elements count, with its form; NULL: not given */
-    struct cli_where *mask;          /* what it holds; NULL: not read */
+    const char *offsets;    /* the file that holds them; NULL: not given */
+    const char *keys;       /* the same */
+    const char *where;      /* the file that says which elements count, with its form; NULL: not given */
+    struct cli_where *mask; /* what it holds; NULL: not read */
+    uint64_t where_first;   /* the mask's element that is the input's first */
+    bool where_first_given;
     const char *second;              /* the file of the second array; NULL: not given */
     struct cli_second *second_array; /* what it holds; NULL: not read */
     uint64_t groups;

@@ -260,6 +260,11 @@ static int set_where(cli_options *o, const char *value) {
     return *value != '\0' ? EXIT_OK : bad("where", value, "the name of a file");
 }
 
+static int set_where_first(cli_options *o, const char *value) {
+    o->where_first_given = number(value, &o->where_first);
+    return o->where_first_given ? EXIT_OK : bad("where-first", value, "a number of elements");
+}
+
 static int set_second(cli_options *o, const char *value) {
     o->second = value;
     return *value != '\0' ? EXIT_OK : bad("second", value, "the name of a file");

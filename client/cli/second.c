@@ -39,6 +39,29 @@ static int take_type(cli_second *second, const char *name, cured_dtype dtype) {
                     second->path, second->untyped, cured_dtype_name(second->of.dtype), name, cured_dtype_name(dtype));
 }
 
+/* Weights along one axis, or by key of the rows, in the place of one for each element. */
+static int spread(const cli_options *o, cli_second *second, uint32_t dims, const uint64_t *shape, size_t size,
+                  uint64_t count) {
+    uint64_t inner = 1;
+    for (size_t i = 0; i < o->op_count; i++)
+        if (cr_op_term((cr_op)o->ops[i]) != CR_TERM_WEIGHTED) return EXIT_OK;
+    const bool along = o->axis_given && o->axis_count == 1;
+    if (second->dims > 1 || dims == 0 || (!along && o->keys == NULL)) return EXIT_OK;
+    const int64_t axis = along ? o->axes[0] + (o->axes[0] < 0 ? dims : 0) : 0;
+    if (axis < 0 || axis >= dims || shape[axis] != second->of.count || count > SIZE_MAX / size) return EXIT_OK;
+    for (uint32_t i = (uint32_t)axis + 1; i < dims; i++) inner *= shape[i];
+    uint8_t *all = malloc((size_t)count * size + 1);
+    if (all == NULL) return cli_fail(EXIT_IO, "out of memory");
+    for (uint64_t i = 0; i < count; i++)
+        memcpy(all + i * size, (const uint8_t *)second->of.data + i / inner % shape[axis] * size, size);
+    free(second->file);
+    second->file = all;
+    second->of.data = all;
+    second->of.count = count;
+    second->dims = 0;
+    return EXIT_OK;
+}
+
 static int check_second(const cli_options *o, const char *name, uint32_t dims, const uint64_t *shape, bool fortran,
                         cured_dtype dtype, uint64_t count) {
     cli_second *second = o->second_array;
@@ -55,7 +78,9 @@ static int check_second(const cli_options *o, const char *name, uint32_t dims, c
                             second->bytes, cured_dtype_name(dtype));
         second->of = (cured_second){second->file, second->bytes / size, dtype};
     }
-    const int code = take_type(second, name, dtype);
+    int code = take_type(second, name, dtype);
+    if (code == EXIT_OK && second->of.count != count && second->of.dtype == dtype)
+        code = spread(o, second, dims, shape, size, count);
     if (code != EXIT_OK || second->dims == 0 || dims == 0)
         return code;                               /* raw bytes have no shape: the counts are compared later */
     if (second->of.count != count) return EXIT_OK; /* which the call says, with both counts */

@@ -31,6 +31,7 @@ int cli_check_together(const cli_options *o, bool reduces, bool merge) {
     if (o->where != NULL &&
         (!reduces || merge || o->total || o->file_count > 1 || o->call.kernel != NULL || o->call.first != 0))
         return cli_fail(EXIT_USAGE, "--where is for reductions of one file, without --total, --kernel and --first");
+    if (o->where_first_given && o->where == NULL) return cli_fail(EXIT_USAGE, "--where-first belongs to --where");
     if (o->second != NULL && (!reduces || merge || o->total || o->file_count > 1 || o->call.kernel != NULL))
         return cli_fail(EXIT_USAGE, "--second is for reductions of one file, without --total and --kernel");
     if (o->local && !merge) return cli_fail(EXIT_USAGE, "--local belongs to merge");

@@ -40,6 +40,24 @@ int cli_where_read(const char *given, cli_where *where) {
     return EXIT_OK;
 }
 
+/* --where-first: the mask of a part of an array is a part of that of the whole. */
+static int cut(const cli_options *o, cli_where *where, const char *name, uint64_t count) {
+    const uint64_t all = where->bits ? 8 * where->mask.count : where->mask.count, first = o->where_first;
+    if (count == CURED_TO_END) count = first <= all ? all - first : all;
+    if (first > all || count > all - first)
+        return cli_fail(EXIT_DATA, "--where-first: %s speaks of %llu elements, and %llu are wanted from %llu on for %s",
+                        where->path, (ull)all, (ull)count, (ull)first, name);
+    where->mask.count = count;
+    where->mask.first = first;
+    where->dims = 0;
+    return EXIT_OK;
+}
+
+/* What to do about a mask that is that of the whole, where a part is taken. */
+static const char *of_part(const cli_options *o) {
+    return o->offset_given || o->count_given ? "; of a part --where-first says where in the mask it begins" : "";
+}
+
 int cli_where_check(const cli_options *o, const char *name, uint32_t dims, const uint64_t *shape, bool fortran,
                     uint64_t count) {
     cli_where *where = o->mask;
@@ -49,14 +67,18 @@ int cli_where_check(const cli_options *o, const char *name, uint32_t dims, const
         return cli_fail(EXIT_DATA,
                         "--where wants C order, and %s is in Fortran order: numpy.ascontiguousarray turns it",
                         where->fortran ? where->path : name);
+    if (o->where_first_given && (count != CURED_TO_END || !where->bits)) return cut(o, where, name, count);
     if (where->bits) {
         if (count == CURED_TO_END)
             return cli_fail(EXIT_USAGE, "--where bits: wants --count (or --shape) for raw bytes from %s", name);
         if (where->mask.count != count / 8 + (count % 8 != 0))
-            return cli_fail(EXIT_DATA, "--where: %s has %llu bytes, the bits of %llu elements take %llu", where->path,
-                            (ull)where->mask.count, (ull)count, (ull)(count / 8 + (count % 8 != 0)));
+            return cli_fail(EXIT_DATA, "--where: %s has %llu bytes, the bits of %llu elements take %llu%s", where->path,
+                            (ull)where->mask.count, (ull)count, (ull)(count / 8 + (count % 8 != 0)), of_part(o));
         where->mask.count = count;
     }
+    if (where->mask.count != count && count != CURED_TO_END && (o->offset_given || o->count_given))
+        return cli_fail(EXIT_DATA, "--where: %s speaks of %llu elements, and %llu of %s are taken%s", where->path,
+                        (ull)where->mask.count, (ull)count, name, of_part(o));
     const bool alike = where->dims == dims && (dims == 0 || memcmp(where->shape, shape, dims * sizeof shape[0]) == 0);
     if (where->dims != 0 && dims != 0 && !alike && where->mask.count == count)
         return cli_fail(EXIT_DATA, "--where: the shape of %s is not that of %s", where->path, name);

@@ -344,7 +344,7 @@ class Arrays(CliTest):
                 self.assertEqual("sum %d\n" % total, self.client("merge", part, "--ops", "sum", "--local").out)
             for words, *arguments in (
                     ("no .npy file", raw, "--where", raw), ("holds f32, not bool", path, "--where", path),
-                    ("the mask has|mask: it has 12 elements, the input 11", raw, "--count", "11", "--where", masks[0]),
+                    ("speaks of 12 elements, and 11 of", raw, "--count", "11", "--where", masks[0]),
                     ("bits of 7 elements take 1", raw, "--count", "7", "--where", masks[2]),
                     ("the shape of", path, "--where", self.write("t.npy", npy(bytes(12), "|b1", (4, 3)))),
                     ("Fortran order", path, "--where", self.write("f.npy", npy(bytes(12), "|b1", (3, 4), True))),

@@ -65,12 +65,34 @@ class Parts(CliTest):
         self.assertEqual("3 11\n", self.client("sum", self.line, "--keys", self.keys, "--count", "4", "--offset", "8", "--via", "stream").out)
         self.fails(65, "keys.npy has 4 keys, %s has 3 rows" % self.line, "sum", self.line, "--keys", self.keys, "--count", "3")
 
+    def test_parts_of_masks(self):
+        """--where-first: a mask of the whole goes with a part of the array, bit by bit too."""
+        keep = [1, 0, 1, 1, 0, 0, 1, 0, 1, 1]
+        bits = [sum(b << i for i, b in enumerate(keep[k:k + 8])) for k in (0, 8)]
+        forms = [self.write("whole.npy", npy(bytes(keep), "|b1", (10,))), "bytes:" + self.write("whole.bytes", bytes(keep)), "bits:" + self.write("whole.bits", bytes(bits))]
+        raw = self.write("raw.bin", struct.pack("<10i", *range(10)))
+        for mask, tcp, first in ((m, t, f) for m in forms for t in (False, True) for f in (0, 1, 2, 5, 8)):
+            count = min(4, 10 - first)
+            part, want = ("--offset", str(4 * first), "--count", str(count)), sum(k for k in range(first, first + count) if keep[k])
+            for name in ((self.line,), (raw, "--dtype", "i32", "--raw")):
+                asked = ("sum", *name, "--where", mask, "--where-first", str(first), *part)
+                self.assertEqual("%d\n" % want, self.client(*asked, tcp=tcp).out, asked)
+        for mask in forms:
+            with open(self.line, "rb") as f:
+                piped = self.client("sum", "-", "--where", mask, "--where-first", "0", *(("--count", "10") if mask == forms[2] else ()), data=f.read())
+            self.assertEqual("28\n", piped.out, (mask, piped))
+            self.fails(65, "--where-first: %s speaks of %d elements, and 4 are wanted from 13 on" % (mask.partition(":")[2] or mask, 16 if mask == forms[2] else 10),
+                       "sum", self.line, "--where", mask, "--where-first", "13", "--count", "4")
+        self.fails(65, "take 1; of a part --where-first says where in the mask it begins", "sum", self.line, "--where", forms[2], "--offset", "8", "--count", "4")
+        self.fails(64, "--where-first belongs to --where", "sum", self.line, "--where-first", "1")
+        self.fails(64, "--where-first is 'x', must be a number of elements", "sum", self.line, "--where", self.mask, "--where-first", "x")
+
     def test_what_is_no_part(self):
         """Rows of several dimensions are cut by no number of elements."""
         keys = self.write("rows.npy", npy(bytes([1, 0, 1]), "|u1", (3,)))
         for more in (("--count", "8"), ("--offset", "16"), ("--count", "12")):
             self.fails(64, "--keys takes all rows of %s: leave out --offset and --count" % self.box, "sum", self.box, "--keys", keys, *more)
-        self.fails(65, "mask: it has 4 elements, the input 3", "sum", self.line, "--where", self.mask, "--count", "3")
+        self.fails(65, "mask.npy speaks of 4 elements, and 3 of %s are taken; of a part --where-first says where" % self.line, "sum", self.line, "--where", self.mask, "--count", "3")
         self.fails(65, "second: it has 4 elements, the input 3", "dot", self.line, "--second", self.second, "--count", "3")
         square = self.write("square.npy", npy(bytes([1, 0, 1, 1]), "|b1", (2, 2)))
         self.fails(65, "the shape of %s is not that of" % square, "sum", self.line, "--where", square, "--count", "4")
@@ -110,6 +132,60 @@ class Pipes(CliTest):
         self.assertEqual("0\n", self.ask(0, "dot", b"", "--second", self.write("none", b"")))
         self.assertIn("--where bits: wants --count", self.ask(64, "sum", data, "--where", "bits:" + raw))
         self.assertEqual("2\n", self.ask(0, "sum", data, "--where", "bits:" + self.write("bits", bytes([2])), "--count", "4"))
+
+
+class Weights(CliTest):
+    """--second of average as NumPy's weights: one for each element, of an axis, or by key of the rows."""
+
+    def test_of_one_axis(self):
+        values = [[1, 2, 6], [4, 8, 1]]
+        a = self.write("a.npy", npy(struct.pack("<6d", *sum(values, [])), "<f8", (2, 3)))
+        columns, rows = struct.pack("<3d", 1, 2, 1), struct.pack("<2d", 3, 1)
+        of_columns, of_rows = self.write("columns.npy", npy(columns, "<f8", (3,))), self.write("rows.npy", npy(rows, "<f8", (2,)))
+        keys = self.write("keys.npy", npy(bytes([0, 0]), "|u1", (2,)))
+        by_columns, by_rows = ["2.75", "5.25"], ["1.75", "3.5", "4.75"]
+        for tcp in (False, True):
+            for axis in ("1", "-1"):
+                for weights in (of_columns, self.write("columns.bin", columns)):
+                    self.assertEqual(by_columns, self.client("average", a, "--second", weights, "--axis", axis, tcp=tcp).out.split())
+            self.assertEqual(by_rows, self.client("average", a, "--second", of_rows, "--axis", "0", tcp=tcp).out.split())
+            self.assertEqual(by_rows, self.client("reduce", a, "--ops", "average", "--second", of_rows, "--keys", keys, tcp=tcp).out.split()[-3:])
+        self.fails(65, "second: it has 3 elements, the input 6", "average", a, "--second", of_columns, "--axis", "0")
+        self.fails(65, "second: it has 3 elements, the input 6", "dot", a, "--second", of_columns, "--axis", "1")
+        self.fails(65, "second: it has 3 elements, the input 6", "average", a, "--second", of_columns)
+
+
+class Standard(CliTest):
+    """- is standard input for what lies beside an array, where the array is a file."""
+
+    def test_beside(self):
+        line = self.write("line.npy", npy(struct.pack("<4i", 1, 2, 4, 8), "<i4", (4,)))
+        mask, same = npy(bytes([1, 0, 1, 1]), "|b1", (4,)), npy(struct.pack("<4i", 1, 2, 4, 8), "<i4", (4,))
+        cases = {("sum", "--where", "-"): (mask, "13"), ("sum", "--where", "bits:-"): (bytes([13]), "13"), ("dot", "--second", "-"): (same, "85"),
+                 ("sum", "--offsets", "-"): (npy(struct.pack("<3i", 0, 1, 4), "<i4", (3,)), "1 14"), ("sum", "--keys", "-"): (npy(bytes([1, 0, 1, 1]), "|u1", (4,)), "2 13")}
+        for (op, *option), (given, want) in cases.items():
+            self.assertEqual(want.split(), self.client(op, line, *option, data=given).out.split(), option)
+            self.fails(64, "standard input is read once, and - stands for it 2 times: give files for the others", op, "-", *option)
+        self.fails(64, "stands for it 2 times", "dot", line, "--second", "-", "--where", "bytes:-")
+
+
+class Words(CliTest):
+    """What is wrong is said in the command line's words."""
+
+    def test_sentences(self):
+        large = self.write("large.npy", npy(struct.pack("<4q", *[2**62] * 4), "<i8", (2, 2)))
+        keys = self.write("keys.npy", npy(bytes([0, 3]), "|u1", (2,)))
+        self.fails(65, "not one of 0 to 1; --drop leaves such elements out", "sum", large, "--keys", keys, "--groups", "2")
+        one = self.write("one.npy", npy(bytes([1, 1]), "|u1", (2,)))
+        for more in (("--axis", "1"), ("--keys", one)):
+            self.fails(65, "does not fit i64; ", "sum", large, *more)
+            self.assertIn("have no value; --result-dtype f64 rounds it\n" if more[0] == "--axis" else "--result-dtype f64 rounds it\n", self.client("sum", large, *more, code=65).err)
+            self.assertIn("9.223372036854776e+18", self.client("sum", large, *more, "--result-dtype", "f64").out)
+
+    def test_names_of_other_programs(self):
+        for word, meant in (("minmax", "reduce FILE --ops min,max"), ("nansum", "sum FILE --nan skip"), ("nanmax", "max FILE --nan skip"), ("bincount", "count FILE --keys FILE"),
+                            ("percentile", "quantile FILE --q 0.95"), ("nanpercentile", "quantile FILE --q 0.95 --nan skip"), ("histogram", "count FILE --keys FILE, with")):
+            self.fails(64, "unknown command '%s' (did you mean %s" % (word, meant), word, self.npy)
 
 
 if __name__ == "__main__":
