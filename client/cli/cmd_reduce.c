@@ -83,7 +83,27 @@ static int run_masked(const cli_options *o, const cured_op *ops, size_t op_count
     return code;
 }
 
+static bool is_standard(const char *file) {
+    for (size_t i = 0; file != NULL && i < 2; i++) {
+        const char *const form = i == 0 ? "bits:" : "bytes:";
+        if (strncmp(file, form, strlen(form)) == 0) file += strlen(form);
+    }
+    return file != NULL && strcmp(file, "-") == 0;
+}
+
+/* Standard input ends once: the first that reads it leaves nothing to the others. */
+static int check_standard(const cli_options *o) {
+    int times = is_standard(o->where) + is_standard(o->second) + is_standard(o->keys) + is_standard(o->offsets);
+    const bool beside = times != 0;
+    for (size_t i = 0; i < o->file_count; i++) times += strcmp(o->files[i], "-") == 0;
+    if (times < 2 || !beside) return EXIT_OK;
+    return cli_fail(EXIT_USAGE, "standard input is read once, and - stands for it %d times: give files for the others",
+                    times);
+}
+
 int cli_run(const cli_options *o, const cured_op *ops, size_t op_count, bool named) {
+    const int standard = check_standard(o);
+    if (standard != EXIT_OK) return standard;
     if (o->file_count > 1 || o->total) return cli_run_many(o, ops, op_count, named);
     if (o->second == NULL) return run_masked(o, ops, op_count, named);
     cli_options with = *o;

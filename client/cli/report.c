@@ -39,8 +39,22 @@ void cli_json_add_text(cJSON *object, const char *name, const char *text) {
     free(out);
 }
 
+/* What libcured and a daemon say, in the words of the command line. */
+static const char *in_words(const char *text, char to[1100]) {
+    static const char rounds[] = "; --result-dtype f64 rounds it", drop[] = "; drop leaves such elements out";
+    const bool unfit = strstr(text, "does not fit i64") != NULL || strstr(text, "does not fit u64") != NULL;
+    const char *at = strstr(text, drop);
+    if (at != NULL)
+        snprintf(to, 1100, "%.*s; --%s", (int)(at - text), text, at + 2);
+    else
+        snprintf(to, 1100, "%s%s", text, unfit ? rounds : "");
+    return to;
+}
+
 /* One sentence, on standard error; with --json also as a line on standard output. status: CURED_OK for errors found here. */
-static int report(int code, cured_status status, const char *text) {
+static int report(int code, cured_status status, const char *said) {
+    char words[1100];
+    const char *text = in_words(said, words);
     cli_progress_clear();
     if (kept != NULL) {
         if (kept->code != EXIT_OK) return code;
@@ -84,9 +98,9 @@ int cli_report_failure(const cli_failure *failure, const char *before) {
 static void say(const char *format, va_list args) {
     cli_progress_clear();
     fflush(stdout);
-    fprintf(stderr, "%s: ", cli_program_here.name);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    char text[1024], words[1100];
+    vsnprintf(text, sizeof text, format, args);
+    fprintf(stderr, "%s: %s\n", cli_program_here.name, in_words(text, words));
 }
 
 void cli_warn(const char *format, ...) {

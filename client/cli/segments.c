@@ -19,7 +19,8 @@ int cli_read_failed(const char *path, int why) {
 uint8_t *cli_read_all(const char *path, size_t *bytes, int *code) {
     uint8_t *data = NULL, *more;
     size_t room = 0;
-    FILE *file = fopen(path, "rbe");
+    const bool standard = strcmp(path, "-") == 0;
+    FILE *file = standard ? stdin : fopen(path, "rbe");
     *bytes = 0;
     *code = EXIT_OK;
     if (file == NULL)
@@ -38,7 +39,7 @@ uint8_t *cli_read_all(const char *path, size_t *bytes, int *code) {
         *bytes += fread(data + *bytes, 1, room - *bytes, file);
         if (ferror(file)) *code = cli_read_failed(path, errno);
     }
-    if (file != NULL) fclose(file);
+    if (file != NULL && !standard) fclose(file);
     if (*code == EXIT_OK) return data;
     free(data);
     return NULL;
