@@ -12,7 +12,7 @@ import unittest
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 GROUPS = {
-    "arrays": ["test_values", "test_layouts", "test_masks", "test_floats", "test_nested", "test_cross", "test_cross_ways", "test_inputs", "test_numpy",
+    "arrays": ["test_values", "test_layouts", "test_masks", "test_floats", "test_nested", "test_cross", "test_cross_ways", "test_cross_more", "test_inputs", "test_numpy",
                "test_out", "test_keys", "test_segments", "test_pairs", "test_alike", "test_complex", "test_parts", "test_quantiles", "test_blocks", "test_blocks_read", "test_arrow", "test_surface", "test_linear", "test_lists", "test_numbers", "test_beside"],
     "programs": ["test_daemon", "test_files", "test_weights", "test_process", "test_threads", "test_credentials", "test_wheel", "test_page", "test_tables", "test_doors"],
 }
