@@ -55,7 +55,7 @@ def _made(what, names, found, count, least):
 def _complete(array, options):
     """The options with a second array that misses nothing: the count is that of whole pairs."""
     second = options.get("second")
-    if second is None or _cuda_device(second) is not None or is_stored(type(second)) and not misses(second):
+    if second is None or isinstance(second, (_arrow.OnGpu, _cured._ArrowDevice)) or _cuda_device(second) is not None or is_stored(type(second)) and not misses(second):
         return options
     from ._alike import complete
     return complete(array, options)
