@@ -361,6 +361,18 @@ def axes():
                 print(str(dtype)[6:], mib, "axis", axis, "sum %.1f zeros %.1f var %.1f zeros %.1f torch.sum %.1f torch.var %.1f" % tuple(found), flush=True)
 
 
+def shapes():
+    """The GPU's time of sums along both axes of tensors of f32 of every shape, beside torch's. Every answer is the CPU's, bit for bit."""
+    for mib in (4, 16, 64, 256):
+        for rows in (1, 4, 16, 64, 256, 1024, 4096, 16384):
+            tensors = [torch.randn(rows, (mib << 18) // rows, device="cuda") for _ in range(2 if mib > 64 else 4)]
+            for axis in (0, 1):
+                out, own = (torch.empty(tensors[0].shape[1 - axis], device="cuda", dtype=dtype) for dtype in (torch.float64, torch.float32))
+                assert (cured.sum(tensors[0], axis=axis, out=out).cpu().numpy() == cured.sum(tensors[0].cpu(), axis=axis)).all()
+                tell("sums of %d x %d, axis %d" % (*tensors[0].shape, axis), torch=on_gpu(lambda i: torch.sum(tensors[i % len(tensors)], axis, out=own)),
+                     cured=on_gpu(lambda i: cured.sum(tensors[i % len(tensors)], axis=axis, out=out)))
+
+
 def pairs():
     """Sums over two arrays beside a read of both, and torch's dot, which adds in the type."""
     for dtype, n in ((torch.float32, 1 << 28), (torch.float32, 1 << 24), (torch.float64, 1 << 27), (torch.bfloat16, 1 << 28)):
@@ -436,7 +448,7 @@ def state(gib):
 
 
 def main():
-    parts = {part.__name__: part for part in (calls, graphs, norms, many, masks, pairs, ranks, keys, axes, swaths, cells, deterministic, state)}
+    parts = {part.__name__: part for part in (calls, graphs, norms, many, masks, pairs, ranks, keys, axes, shapes, swaths, cells, deterministic, state)}
     parser = argparse.ArgumentParser()
     parser.add_argument("--gib", type=float, default=14)
     parser.add_argument("--parts", default=",".join(parts))
