@@ -212,9 +212,10 @@ static PyObject *run_complex(cr_py_request *r, bool good, const arguments *a) {
 static PyObject *run_alike(cr_py_request *r, const arguments *a) {
     PyObject *type, *value, *trace, *answer = NULL;
     const bool of_arrays = PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_ValueError);
-    if (!of_arrays || r->second == NULL || a->count > 1 || is_list(r) || cr_py_is_stored(r->array)) return NULL;
-    PyErr_Fetch(&type, &value, &trace);
-    PyObject *pair = PyTuple_Pack(2, r->array, r->second);
+    if (!of_arrays || r->second == NULL || a->count > 1) return NULL;
+    PyErr_Fetch(&type, &value, &trace); /* before an array is asked what it is, which an exception does not outlive */
+    const bool alone = is_list(r) || cr_py_is_stored(r->array);
+    PyObject *pair = alone ? NULL : PyTuple_Pack(2, r->array, r->second);
     PyObject *found = pair != NULL ? cr_py_helper("cured._alike", "is_unlike", pair) : NULL;
     if (found != Py_True) {
         PyErr_Clear();
