@@ -185,50 +185,44 @@ static bool may_be_complex(const cr_py_request *r, bool good, const arguments *a
            (r->min_count == 0 || !good); /* or else run_counted() has called again */
 }
 
-/* What was refused is _complex.py's where the array is of complex numbers. Where it is not, or is one that an AsyncClient does not take, the
- * exception stays. */
-static PyObject *run_complex(cr_py_request *r, bool good, const arguments *a) {
-    PyObject *type, *value, *trace, *answer = NULL;
-    if (!may_be_complex(r, good, a)) return NULL;
+/* Whether a function of Python's says yes to the subject, so that the exception gives way to another answer; else it stays. It is kept
+ * before anything is asked, which would clear it. of_arrays: only an array alone is asked about, no list and no container. */
+static bool gives_way(const cr_py_request *r, bool of_arrays, const char *file, const char *function, PyObject *subject) {
+    PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
-    const bool apart = r->async != NULL && (is_list(r) || cr_py_is_stored(r->array));
-    PyObject *found = apart ? NULL : cr_py_helper("cured._adapt", "has_complex", r->array);
-    if (found != Py_True) {
-        PyErr_Clear();
-        PyErr_Restore(type, value, trace);
-    } else {
+    const bool asked = !of_arrays || (!is_list(r) && !cr_py_is_stored(r->array));
+    PyObject *found = asked ? cr_py_helper(file, function, subject) : NULL;
+    const bool yes = found == Py_True;
+    Py_XDECREF(found);
+    if (yes) {
         Py_XDECREF(type);
         Py_XDECREF(value);
         Py_XDECREF(trace);
-        r->has_ddof = false; /* it takes the arguments as they are, because not all have been looked at */
-        answer = run_there(r, "cured._complex", r->async != NULL ? "later" : "answer", a);
+    } else {
+        PyErr_Clear();
+        PyErr_Restore(type, value, trace);
     }
-    Py_XDECREF(found);
-    return answer;
+    return yes;
+}
+
+/* What was refused is _complex.py's where the array is of complex numbers. Where it is not, or is one that an AsyncClient does not take, the
+ * exception stays. */
+static PyObject *run_complex(cr_py_request *r, bool good, const arguments *a) {
+    if (!may_be_complex(r, good, a) || !gives_way(r, r->async != NULL, "cured._adapt", "has_complex", r->array))
+        return NULL;
+    r->has_ddof = false; /* it takes the arguments as they are, because not all have been looked at */
+    return run_there(r, "cured._complex", r->async != NULL ? "later" : "answer", a);
 }
 
 /* Two arrays that were refused are _alike.py's where one type holds the elements of both, or elements of the second are missing. Else the
  * exception stays. */
 static PyObject *run_alike(cr_py_request *r, const arguments *a) {
-    PyObject *type, *value, *trace, *answer = NULL;
     const bool of_arrays = PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_ValueError);
     if (!of_arrays || r->second == NULL || a->count > 1) return NULL;
-    PyErr_Fetch(&type, &value, &trace); /* before an array is asked what it is, which an exception does not outlive */
-    const bool alone = is_list(r) || cr_py_is_stored(r->array);
-    PyObject *pair = alone ? NULL : PyTuple_Pack(2, r->array, r->second);
-    PyObject *found = pair != NULL ? cr_py_helper("cured._alike", "is_unlike", pair) : NULL;
-    if (found != Py_True) {
-        PyErr_Clear();
-        PyErr_Restore(type, value, trace);
-    } else {
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(trace);
-        answer = run_there(r, "cured._alike", r->async != NULL ? "later" : "answer", a);
-    }
-    Py_XDECREF(found);
+    PyObject *pair = PyTuple_Pack(2, r->array, r->second);
+    const bool unlike = pair != NULL && gives_way(r, true, "cured._alike", "is_unlike", pair);
     Py_XDECREF(pair);
-    return answer;
+    return unlike ? run_there(r, "cured._alike", r->async != NULL ? "later" : "answer", a) : NULL;
 }
 
 /* Of a good request the answer. What Python's files compute of floats counts too, such as casts to the type of out=. */
