@@ -39,22 +39,25 @@ void cli_json_add_text(cJSON *object, const char *name, const char *text) {
     free(out);
 }
 
+/* Bytes of an error; of a warning, which may name files of PATH_MAX; what the words of the command line add. */
+enum { ERROR_BYTES = 1024, WARNING_BYTES = 16384, MORE_BYTES = 64 };
+
 /* What libcured and a daemon say, in the words of the command line. */
-static const char *in_words(const char *text, char to[1100]) {
+static const char *in_words(const char *text, char *to, size_t room) {
     static const char rounds[] = "; --result-dtype f64 rounds it", drop[] = "; drop leaves such elements out";
     const bool unfit = strstr(text, "does not fit i64") != NULL || strstr(text, "does not fit u64") != NULL;
     const char *at = strstr(text, drop);
     if (at != NULL)
-        snprintf(to, 1100, "%.*s; --%s", (int)(at - text), text, at + 2);
+        snprintf(to, room, "%.*s; --%s", (int)(at - text), text, at + 2);
     else
-        snprintf(to, 1100, "%s%s", text, unfit ? rounds : "");
+        snprintf(to, room, "%s%s", text, unfit ? rounds : "");
     return to;
 }
 
 /* One sentence, on standard error; with --json also as a line on standard output. status: CURED_OK for errors found here. */
 static int report(int code, cured_status status, const char *said) {
-    char words[1100];
-    const char *text = in_words(said, words);
+    char words[ERROR_BYTES + MORE_BYTES];
+    const char *text = in_words(said, words, sizeof words);
     cli_progress_clear();
     if (kept != NULL) {
         if (kept->code != EXIT_OK) return code;
@@ -81,7 +84,7 @@ static int report(int code, cured_status status, const char *said) {
 }
 
 int cli_fail(int code, const char *format, ...) {
-    char text[1024];
+    char text[ERROR_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -90,7 +93,7 @@ int cli_fail(int code, const char *format, ...) {
 }
 
 int cli_report_failure(const cli_failure *failure, const char *before) {
-    char text[1024];
+    char text[ERROR_BYTES];
     snprintf(text, sizeof text, "%s%s", before, failure->text);
     return report(failure->code, failure->status, text);
 }
@@ -98,9 +101,9 @@ int cli_report_failure(const cli_failure *failure, const char *before) {
 static void say(const char *format, va_list args) {
     cli_progress_clear();
     fflush(stdout);
-    char text[1024], words[1100];
+    char text[WARNING_BYTES], words[WARNING_BYTES + MORE_BYTES];
     vsnprintf(text, sizeof text, format, args);
-    fprintf(stderr, "%s: %s\n", cli_program_here.name, in_words(text, words));
+    fprintf(stderr, "%s: %s\n", cli_program_here.name, in_words(text, words, sizeof words));
 }
 
 void cli_warn(const char *format, ...) {
@@ -234,7 +237,7 @@ int cli_exit_code(cured_status status) {
 }
 
 int cli_call_failed(const cli_options *o, const cured_conn *conn, const cured_error *error, const char *what) {
-    char text[1024];
+    char text[ERROR_BYTES];
     const char *why = error->text[0] != '\0' ? error->text : "the call failed";
     int code = cli_exit_code(error->code);
     /* The connection itself ended, and not for want of a daemon: the two do not understand each other. */
