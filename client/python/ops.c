@@ -187,7 +187,8 @@ static bool may_be_complex(const cr_py_request *r, bool good, const arguments *a
 
 /* Whether a function of Python's says yes to the subject, so that the exception gives way to another answer; else it stays. It is kept
  * before anything is asked, which would clear it. of_arrays: only an array alone is asked about, no list and no container. */
-static bool gives_way(const cr_py_request *r, bool of_arrays, const char *file, const char *function, PyObject *subject) {
+static bool gives_way(const cr_py_request *r, bool of_arrays, const char *file, const char *function,
+                      PyObject *subject) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     const bool asked = !of_arrays || (!is_list(r) && !cr_py_is_stored(r->array));

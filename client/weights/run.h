@@ -12,8 +12,8 @@ typedef struct weights_ask {
     const cured_op *ops; /* of tensors that cured reduces; those of its ops that a type has not are left out */
     size_t op_count;
     cured_op digest; /* of the others' bytes; 0: nothing is asked of them */
-    const cured_options
-        *call;        /* nan (of what is no count and no digest), ddof, overflow, timeout_ms (of all), retries */
+    /* nan (of what is no count and no digest), ddof, overflow, timeout_ms (of all), retries */
+    const cured_options *call;
     uint32_t threads; /* in this process; 0: one for each core */
     /* A connection whose calls fold on its caller's thread, if in this process. */
     cured_status (*connect)(void *user, cured_conn **conn, cured_error *error);
@@ -28,8 +28,8 @@ size_t weights_own_ops(cured_op out[CURED_MAX_OPS]);
 /* One for each tensor, NULL where nothing was asked. */
 typedef struct weights_answers {
     cured_values **values;
-    cured_values *
-        *whole; /* where NaNs are skipped: of the ops that are of all elements, counts and digests; else all NULL */
+    /* Where NaNs are skipped: of the ops that are of all elements, counts and digests; else all NULL. */
+    cured_values **whole;
     size_t count;
 } weights_answers;
 

@@ -34,8 +34,8 @@ FLOATS(vf64, pd, __m256d)
 FLOATS(vf32, ps, __m128)
 FLOATS(vf64, pd, __m128d)
 #undef FLOATS
-#elif defined( \
-    VEC_NEON) /* Of a signalling NaN there is a quiet one, and b is lost: who folds NaNs sees them otherwise, and folds again. */
+#elif defined(VEC_NEON)
+/* Of a signalling NaN they make a quiet one, and b is lost: whoever folds NaNs sees them otherwise, and folds again. */
 #define FLOATS(type, suffix, reg)                                                             \
     ALWAYS type min_##type(type a, type b) { return (type)vminnmq_##suffix((reg)a, (reg)b); } \
     ALWAYS type max_##type(type a, type b) { return (type)vmaxnmq_##suffix((reg)a, (reg)b); }
